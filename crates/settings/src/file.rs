@@ -1,7 +1,7 @@
 //! Configuration files: the keys of a mapping become settings.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coracle_api::Value;
 use coracle_api::codec::yaml;
@@ -21,52 +21,57 @@ pub(crate) struct Reader<'a, T: 'static> {
 }
 
 impl<T> Reader<'_, T> {
-    /// Reads the file. Mistakes and warnings start with its name.
-    pub(crate) fn read_file(
+    /// Reads the files; each is merged into those before it. Mistakes and warnings start with the
+    /// name of the first one, or of the one that cannot be read.
+    pub(crate) fn read_files(
         &mut self,
-        file: &str,
-        load: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
+        files: &[PathBuf],
+        load: impl Fn(&Path) -> io::Result<Vec<u8>>,
     ) {
-        let (warnings, mistakes) = (self.warnings.len(), self.mistakes.len());
-        if let Err(why) = load(Path::new(file))
-            .map_err(|error| error.to_string())
-            .and_then(|text| self.read(&text))
-        {
-            self.mistakes.push(why);
+        let mut merged = Map::new();
+        for file in files {
+            let map = load(file)
+                .map_err(|error| error.to_string())
+                .and_then(|text| self.parse(&text));
+            match map {
+                Ok(map) => merge(&mut merged, map),
+                Err(why) => self.mistakes.push(format!("{}: {why}", file.display())),
+            }
         }
 
+        let (warnings, mistakes) = (self.warnings.len(), self.mistakes.len());
+        match self.program.format {
+            Format::None => {}
+            Format::Names => self.names(&merged),
+            Format::Kind { unknown, .. } => self.keys(&merged, "", unknown),
+        }
+
+        let first = files.first().map_or(Path::new(""), PathBuf::as_path);
         let own = self.warnings[warnings..].iter_mut();
         for message in own.chain(&mut self.mistakes[mistakes..]) {
-            *message = format!("{file}: {message}");
+            *message = format!("{}: {message}", first.display());
         }
     }
 
-    fn read(&mut self, text: &[u8]) -> Result<(), String> {
+    fn parse(&self, text: &[u8]) -> Result<Map, String> {
         let (tree, duplicates) = yaml::decode_strict(text).map_err(|error| error.to_string())?;
         if let Some(duplicates) = duplicates {
             return Err(duplicates.to_string());
         }
 
-        let map = match (&tree, self.program.format) {
+        let map = match (tree, self.program.format) {
             (Value::Object(map), _) => map,
-            (Value::Null, Format::Names) => return Ok(()),
+            (Value::Null, Format::Names) => Map::new(),
             _ => return Err(String::from("expected a mapping")),
         };
 
-        match self.program.format {
-            Format::None => {}
-            Format::Names => self.names(map),
-            Format::Kind {
-                api_version,
-                kind,
-                unknown,
-            } => {
-                check_kind(map, api_version, kind)?;
-                self.keys(map, "", unknown);
-            }
+        if let Format::Kind {
+            api_version, kind, ..
+        } = self.program.format
+        {
+            check_kind(&map, api_version, kind)?;
         }
-
-        Ok(())
+        Ok(map)
     }
 
     /// A file whose keys are the names of flags.
@@ -155,6 +160,33 @@ impl<T> Reader<'_, T> {
         let omitted = self.program.omissions().flat_map(|omission| omission.keys);
         self.program.settings().any(|setting| below(setting.key))
             || omitted.into_iter().any(|key| below(key))
+    }
+}
+
+/// The files of a directory that end with `.conf`, by name, as upstream reads them.
+pub(crate) fn drop_ins(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "conf") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Merges a mapping into another: mappings grow, other values are replaced, null removes.
+fn merge(into: &mut Map, from: Map) {
+    for (name, value) in from {
+        match value {
+            Value::Null => drop(into.remove(&name)),
+            Value::Object(below) => match into.get_mut(&name) {
+                Some(Value::Object(known)) => merge(known, below),
+                _ => drop(into.insert(name, Value::Object(below))),
+            },
+            value => drop(into.insert(name, value)),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a program declares, and what reading it returns.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coracle_api::{Map, Value};
 
@@ -19,6 +19,8 @@ pub struct Setting<T: 'static> {
     pub key: &'static str,
     /// Whether the flag is ignored when a configuration file is given.
     pub yields_to_file: bool,
+    /// The default where a configuration file is given, if it is another.
+    pub(crate) default_in_file: &'static str,
     /// Whether 0 in the file means the default.
     pub(crate) zero_is_default: bool,
     pub(crate) field: fn(&mut T) -> &mut dyn Field,
@@ -37,6 +39,7 @@ impl<T> Setting<T> {
             help,
             key: "",
             yields_to_file: false,
+            default_in_file: "",
             zero_is_default: false,
             field,
         }
@@ -53,6 +56,15 @@ impl<T> Setting<T> {
     pub const fn yields_to_file(self) -> Setting<T> {
         Setting {
             yields_to_file: true,
+            ..self
+        }
+    }
+
+    /// The setting with another default where a configuration file is given.
+    #[must_use]
+    pub const fn default_in_file(self, default: &'static str) -> Setting<T> {
+        Setting {
+            default_in_file: default,
             ..self
         }
     }
@@ -136,16 +148,19 @@ impl<T: Default> Program<T> {
     /// A declared default is not a text of its type.
     pub fn defaults(&self) -> T {
         let mut options = T::default();
+        self.set_defaults(&mut options, |setting| setting.default);
+        options
+    }
+
+    fn set_defaults(&self, options: &mut T, default: fn(&Setting<T>) -> &'static str) {
         for setting in self
             .settings()
-            .filter(|setting| !setting.default.is_empty())
+            .filter(|setting| !default(setting).is_empty())
         {
-            if let Err(why) = (setting.field)(&mut options).set(setting.default) {
+            if let Err(why) = (setting.field)(options).set(default(setting)) {
                 panic!("default of {}: {why}", setting.name);
             }
         }
-
-        options
     }
 
     /// Reads a command line and the configuration file that it names.
@@ -155,7 +170,7 @@ impl<T: Default> Program<T> {
     pub fn read(
         &self,
         arguments: &[String],
-        load: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
+        load: impl Fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Request<T>, Mistakes> {
         let mut mistakes = Vec::new();
         let mut warnings = Vec::new();
@@ -166,11 +181,12 @@ impl<T: Default> Program<T> {
         };
 
         let mut options = self.defaults();
-        let named = given.iter().rfind(|flag| flag.setting.name == CONFIG);
-        let file = named
-            .map(|flag| flag.text)
-            .filter(|file| self.format != Format::None && !file.is_empty());
-        if let Some(file) = file {
+        let files = match self.format {
+            Format::None => Vec::new(),
+            _ => files(&given, &mut mistakes),
+        };
+        if !files.is_empty() {
+            self.set_defaults(&mut options, |setting| setting.default_in_file);
             let is_given = |name: &str| given.iter().any(|flag| flag.setting.name == name);
             let mut reader = file::Reader {
                 program: self,
@@ -179,12 +195,12 @@ impl<T: Default> Program<T> {
                 warnings: &mut warnings,
                 mistakes: &mut mistakes,
             };
-            reader.read_file(file, load);
+            reader.read_files(&files, load);
         }
 
         self.apply(
             &given,
-            file.is_some(),
+            !files.is_empty(),
             &mut options,
             &mut warnings,
             &mut mistakes,
@@ -297,5 +313,24 @@ impl<T> Program<T> {
     }
 }
 
-/// The flag that names the configuration file.
+/// The configuration file, and those of a directory of drop-ins by name.
+fn files<T>(given: &[Occurrence<'_, T>], mistakes: &mut Vec<String>) -> Vec<PathBuf> {
+    let named = |name: &str| {
+        let flag = given.iter().rfind(|flag| flag.setting.name == name);
+        let text = flag.map(|flag| flag.text);
+        text.filter(|text| !text.is_empty()).map(PathBuf::from)
+    };
+
+    let mut files: Vec<PathBuf> = named(CONFIG).into_iter().collect();
+    if let Some(folder) = named(CONFIG_DIR) {
+        match file::drop_ins(&folder) {
+            Ok(drop_ins) => files.extend(drop_ins),
+            Err(error) => mistakes.push(format!("{}: {error}", folder.display())),
+        }
+    }
+    files
+}
+
+/// The flags that name the configuration file, and a directory of further ones.
 pub(crate) const CONFIG: &str = "config";
+const CONFIG_DIR: &str = "config-dir";
