@@ -62,7 +62,7 @@ const CONTROLLERS: &[Entry] = controllers! { |start|
     signer::BootstrapSigner, "bootstrapsigner", Some(signer::ACCOUNT), false
         => signer::run(&start.context);
     approving::Approving, "csrapproving", Some(certificates::ACCOUNT), true
-        => approving::run(&start.context);
+        => approving::run(&start.context, start.settings.approving);
     cleaner::Cleaner, "csrcleaner", Some(certificates::ACCOUNT), true
         => cleaner::run(&start.context);
     signing::Signing, "csrsigning", Some(certificates::ACCOUNT), true
@@ -260,6 +260,8 @@ pub struct Manager {
     pub concurrent_rc_syncs: usize,
     /// Workers of the controller of the status of validating policies.
     pub concurrent_validating_admission_policy_status_syncs: usize,
+    /// Which certificates of nodes are approved.
+    pub approving: approving::Config,
     /// Certificate authorities; without them nothing is signed.
     pub signing: signing::Config,
 }
@@ -290,6 +292,7 @@ impl Default for Manager {
             concurrent_ttl_after_finished_syncs: 5,
             concurrent_rc_syncs: 5,
             concurrent_validating_admission_policy_status_syncs: 5,
+            approving: approving::Config::default(),
             signing: signing::Config::default(),
         }
     }

@@ -1,4 +1,6 @@
-//! The approver: approves client certificates for nodes if the requester is authorized.
+//! The approver: approves client certificates for nodes if the requester is authorized. Where its
+//! settings say so, it approves serving certificates of nodes for their own addresses, too, and
+//! nobody gets the client certificate of a node that exists but that node.
 
 pub mod plan;
 
@@ -7,16 +9,28 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole};
+use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Whole};
 
 use super::request::RequestError;
 use super::{ACCOUNT, add_condition, follow, resource};
 use crate::framework::{Context, Controller, Observation, Requeue, Runner};
-use plan::AccessCheck;
+use plan::{AccessCheck, NodeFacts, Observed, Plan};
+
+/// What is approved beyond upstream's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Approve serving certificates that nodes request for their own names and addresses.
+    pub serving: bool,
+    /// Approve a client certificate for a node that exists only if that node requests it.
+    pub known_nodes_are_taken: bool,
+}
 
 /// The controller.
 pub struct Approving {
+    config: Config,
     requests: Informer<Whole>,
+    /// The nodes, where the settings need them.
+    nodes: Option<Informer<Whole>>,
     access: Access,
     reviews: Access,
 }
@@ -33,21 +47,33 @@ pub enum ActError {
     /// The approval could not be written.
     #[error("error updating approval for csr")]
     Write(#[source] Error),
+    /// It cannot be approved yet; that may change.
+    #[error("{0}")]
+    NotYet(String),
     /// The requester is not authorized; that may change.
     #[error("recognized csr as {0:?} but subject access review was not approved")]
     NotAllowed(Vec<&'static str>),
 }
 
 /// Runs the controller. Never returns.
-pub async fn run(context: &Context) {
+pub async fn run(context: &Context, config: Config) {
     let (requests, queue, feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
 
+    let all = Resource::builtin("", "v1", "nodes");
+    let needs_nodes = config != Config::default();
+    let nodes = needs_nodes.then(|| context.informers.of(&all));
+    if let Some(nodes) = &nodes {
+        nodes.synced().await;
+    }
+
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
     Runner::new(
         Approving {
+            config,
             requests,
+            nodes,
             access,
             reviews,
         },
@@ -59,6 +85,27 @@ pub async fn run(context: &Context) {
 }
 
 impl Approving {
+    /// What is known of the node that a request is about.
+    fn node_facts(&self, request: &Value) -> NodeFacts {
+        let Some(nodes) = &self.nodes else {
+            return NodeFacts::default();
+        };
+        let nodes: Vec<Arc<Value>> = nodes
+            .list()
+            .iter()
+            .map(|node| node.object.clone())
+            .collect();
+        NodeFacts::of(request, &nodes)
+    }
+
+    async fn approve(&self, request: &Value, message: &'static str) -> Result<Requeue, ActError> {
+        let mut approved = request.clone();
+        add_condition(&mut approved, "Approved", "AutoApproved", message);
+        let access = self.access.clone().subresource("approval");
+        let written = access.update(&approved).await;
+        written.map(|_| Requeue::OnEvent).map_err(ActError::Write)
+    }
+
     /// Whether the requester is authorized to create this subresource of requests.
     async fn allows(&self, object: &Value, question: AccessCheck) -> Result<bool, ActError> {
         let mut wanted = Map::new();
@@ -106,46 +153,46 @@ impl Approving {
 #[async_trait]
 impl Controller for Approving {
     type Key = ObjectKey;
-    type Observed = Arc<Cached<Whole>>;
-    type Plan = Result<Vec<AccessCheck>, RequestError>;
+    type Observed = Observed;
+    type Plan = Result<Plan, RequestError>;
     type Error = ActError;
 
     const NAME: &'static str = "certificatesigningrequest-approving-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(request) = self.requests.get(key) else {
             return Observation::Absent;
         };
         Observation::Present {
             uid: request.uid.clone(),
-            observed: request,
+            observed: Observed {
+                config: self.config,
+                node: self.node_facts(&request.object),
+                request: request.object.clone(),
+            },
         }
     }
 
-    fn plan(request: &Arc<Cached<Whole>>, _: Timestamp) -> Self::Plan {
-        plan::plan(request)
+    fn plan(observed: &Observed, _: Timestamp) -> Self::Plan {
+        plan::plan(observed)
     }
 
     async fn act(
         &self,
         _: &ObjectKey,
-        request: Arc<Cached<Whole>>,
+        observed: Observed,
         plan: Self::Plan,
     ) -> Result<Requeue, ActError> {
-        let questions = plan?;
+        let request = &observed.request;
+        let questions = match plan? {
+            Plan::Approve(message) => return self.approve(request, message).await,
+            Plan::NotYet(why) => return Err(ActError::NotYet(why)),
+            Plan::Ask(questions) => questions,
+        };
+
         for question in &questions {
-            if self.allows(&request, *question).await? {
-                let mut approved = Value::clone(&request.object);
-                add_condition(&mut approved, "Approved", "AutoApproved", question.message);
-
-                let written = self
-                    .access
-                    .clone()
-                    .subresource("approval")
-                    .update(&approved)
-                    .await;
-
-                return written.map(|_| Requeue::OnEvent).map_err(ActError::Write);
+            if self.allows(request, *question).await? {
+                return self.approve(request, question.message).await;
             }
         }
 
