@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_files::private;
+use coracle_kubelet::certificates::{Facts, Names};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -46,6 +47,15 @@ pub(crate) struct Pair {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
+
+/// The names of the API server in the cluster.
+const SERVER_NAMES: [&str; 5] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+];
 
 impl Certificates {
     /// The certificates of a data directory. If a cluster uses them, keys that cannot be replaced
@@ -119,34 +129,60 @@ impl Certificates {
         Ok(())
     }
 
-    /// The serving certificate of the API server, for these addresses.
+    /// The serving certificate of the API server, for these addresses and further names. One that
+    /// lacks some of them is replaced, if the CA of the cluster signed it.
     pub(crate) fn server(
         &self,
         authority: &Pair,
         addresses: &[IpAddr],
+        names: &[String],
     ) -> Result<Pair, CertificateError> {
+        let mut wanted = Names {
+            dns: SERVER_NAMES.map(str::to_owned).to_vec(),
+            addresses: addresses.to_vec(),
+        };
+        for name in names {
+            match name.parse() {
+                Ok(address) => wanted.addresses.push(address),
+                Err(_) => wanted.dns.push(name.clone()),
+            }
+        }
+        wanted.addresses.sort();
+        wanted.addresses.dedup();
+
         if let Some(pair) = self.load("apiserver")? {
-            return Ok(pair);
+            let facts = Facts::of(pair.certificate.as_bytes());
+            let issuer = Facts::of(authority.certificate.as_bytes());
+            let (Some(facts), Some(issuer)) = (facts, issuer) else {
+                return Ok(pair);
+            };
+            if facts.names.include(&wanted) || facts.issuer != issuer.subject {
+                return Ok(pair);
+            }
+            tracing::info!("the certificate of the API server lacks names; issuing another");
+            // Names that were given before stay.
+            for name in facts.names.dns {
+                if !wanted.dns.contains(&name) {
+                    wanted.dns.push(name);
+                }
+            }
+            for address in facts.names.addresses {
+                if !wanted.addresses.contains(&address) {
+                    wanted.addresses.push(address);
+                }
+            }
         }
 
         let mut params = named("kube-apiserver", None);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-
-        for name in [
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-            "localhost",
-        ] {
+        for name in &wanted.dns {
             params
                 .subject_alt_names
-                .push(SanType::DnsName(name.try_into()?));
+                .push(SanType::DnsName(name.as_str().try_into()?));
         }
-
         params
             .subject_alt_names
-            .extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+            .extend(wanted.addresses.iter().copied().map(SanType::IpAddress));
 
         self.signed("apiserver", &params, authority)
     }
@@ -278,7 +314,8 @@ pub(crate) fn ensure_self_signed(
         return Ok(());
     }
 
-    let mut params = named("kube-apiserver", None);
+    let name = names.first().map_or("localhost", String::as_str);
+    let mut params = named(name, None);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
 
     for name in names {
@@ -388,6 +425,39 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateEr
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_further_name_reissues_the_certificate_of_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let pki = Certificates::new(folder.path(), false);
+        let authority = pki.authority().unwrap();
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let served = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let pair = pki.server(&authority, &[address], &names).unwrap();
+            (
+                Facts::of(pair.certificate.as_bytes()).unwrap().names,
+                pair.certificate,
+            )
+        };
+
+        let (names, first) = served(&[]);
+        assert_eq!(names.addresses, [address]);
+        assert_eq!(served(&[]).1, first);
+
+        let (names, second) = served(&["k8s.example", "192.0.2.9"]);
+        assert!(names.dns.contains(&"k8s.example".to_owned()), "{names:?}");
+        assert_eq!(names.addresses.len(), 2);
+        assert_ne!(second, first);
+        // Nobody who used a name loses it.
+        assert_eq!(served(&["192.0.2.1"]).1, second);
+
+        let own = new_authority("another").unwrap();
+        let foreign = signed(&serving("x", "localhost", &[]).unwrap(), &own).unwrap();
+        pki.keep("apiserver", foreign).unwrap();
+        let (names, _) = served(&["k8s.example"]);
+        assert_eq!(names.dns, ["localhost"]);
+    }
 
     #[test]
     fn a_file_with_the_same_content_is_not_written() {

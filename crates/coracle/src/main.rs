@@ -3,6 +3,8 @@
 //! `main` parses the command line and calls one module per command. Nothing else in the workspace
 //! ends the process.
 
+mod administrator;
+mod agent;
 mod bench;
 mod cel;
 mod certificates;
@@ -20,7 +22,10 @@ mod kube_controller_manager;
 mod kube_proxy;
 mod kube_scheduler;
 mod kubectl;
+mod kubelet;
 mod names;
+mod node_command;
+mod node_runtime;
 mod parent;
 mod process;
 mod resolv_conf;
@@ -31,6 +36,7 @@ mod simulated_nodes;
 mod storage;
 mod store;
 mod teardown;
+mod token;
 mod why;
 mod world;
 
@@ -56,6 +62,9 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Join a cluster and run a node of it
+    #[command(disable_help_flag = true)]
+    Agent(settings::Arguments),
     /// Benchmark an API server
     Bench(bench::Bench),
     /// Evaluate a CEL expression against objects from files
@@ -86,6 +95,11 @@ enum Command {
     KubeControllerManager(settings::Arguments),
     /// Run the host's kubectl against the cluster of this machine
     Kubectl(kubectl::Kubectl),
+    /// Run the kubelet alone, with upstream's flags
+    #[command(disable_help_flag = true)]
+    Kubelet(settings::Arguments),
+    /// Drain and remove nodes
+    Node(node_command::Node),
     /// Delete the cluster of this machine and all its data
     Reset(teardown::Reset),
     /// Run a cluster in one process
@@ -97,6 +111,8 @@ enum Command {
     Stop(teardown::Stop),
     /// Back up, restore, migrate and check the embedded store
     Store(store::Store),
+    /// Create, list and delete the tokens with which nodes join
+    Token(token::Token),
     /// Explain what happened to an object and what it waits for
     Why(why::Why),
 }
@@ -106,6 +122,7 @@ fn main() -> ExitCode {
     let program = names::called(&arguments).unwrap_or("coracle");
 
     match CommandLine::parse_from(names::command_line(arguments)).command {
+        Command::Agent(command) => exit_code(program, agent::run(&command)),
         Command::Bench(command) => exit_code(program, bench::run(&command)),
         Command::Cel(command) => exit_code(program, cel::run(&command)),
         Command::Ctr(command) => {
@@ -125,11 +142,14 @@ fn main() -> ExitCode {
             exit_code(program, kube_controller_manager::run(&command))
         }
         Command::Kubectl(command) => exit_code(program, kubectl::run(&command)),
+        Command::Kubelet(command) => exit_code(program, kubelet::run(&command)),
+        Command::Node(command) => exit_code(program, node_command::run(&command)),
         Command::Reset(command) => exit_code(program, teardown::reset(&command)),
         Command::Server(command) => exit_code(program, server::run(&command)),
         Command::SimulatedNodes(command) => exit_code(program, simulated_nodes::run(&command)),
         Command::Stop(command) => exit_code(program, teardown::stop(&command)),
         Command::Store(command) => exit_code(program, store::run(&command)),
+        Command::Token(command) => exit_code(program, token::run(&command)),
         Command::Why(command) => exit_code(program, why::run(&command)),
     }
 }

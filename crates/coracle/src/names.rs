@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// The programs whose name is a command.
-const PROGRAMS: [&str; 5] = [
+const PROGRAMS: [&str; 6] = [
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
     "kube-proxy",
     "kube-scheduler",
+    "kubelet",
 ];
 
 /// The name of the program that a command line calls, without its folder.
@@ -43,6 +44,7 @@ mod tests {
             &["/opt/bin/kube-apiserver", "kube-apiserver", "--v=2"],
         );
         check(&["etcd"], &["etcd", "etcd"]);
+        check(&["kubelet", "-v4"], &["kubelet", "kubelet", "-v4"]);
         check(&["./coracle", "etcd"], &["./coracle", "etcd"]);
         check(&["kube-apiserver-1.36"], &["kube-apiserver-1.36"]);
         check(&[], &[]);

@@ -19,9 +19,10 @@ use coracle_runtime::images::{ImageError, ImageStore};
 use coracle_runtime::rootfs::OverlayRootFs;
 
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
+use crate::node_runtime;
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::server::pod_network::PodNetwork;
+use crate::server::pod_network::{KnownRanges, PodNetwork};
 use crate::server::{cluster_network, node};
 use crate::world::WORLD;
 
@@ -169,8 +170,8 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
     }
 
     let network = network(instance).await?;
-    let images = ImageStore::open_for_teardown(node::images(instance))?;
-    let rootfs = OverlayRootFs::new(images, node::mounts(instance));
+    let images = ImageStore::open_for_teardown(node_runtime::images(instance))?;
+    let rootfs = OverlayRootFs::new(images, node_runtime::mounts(instance));
 
     Ok(Some(
         Runtime::open(
@@ -185,7 +186,7 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
 /// The network that the pods were connected with.
 async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
     let plugins = cluster_network::saved(instance)?.and_then(|network| network.cni);
-    Ok(PodNetwork::open(instance, plugins.as_ref(), None, false).await?)
+    Ok(PodNetwork::open(instance, plugins.as_ref(), KnownRanges::default(), false).await?)
 }
 
 /// Removes everything; what of the network cannot be removed is reported at the end, when all else

@@ -13,12 +13,27 @@ use k8s_openapi::api::core::v1::Taint;
 use crate::images::ImageSettings;
 use crate::logs::rotation::LogRotation;
 
+/// What a kubelet shows of its settings.
+#[derive(Clone)]
+pub enum Shown {
+    /// The flags of a process with other parts; the configuration is made from the settings.
+    Flags(Vec<Flag>),
+    /// The flags and the configuration file of a kubelet alone.
+    All(Settings),
+}
+
 /// Settings of one node, in their final types.
 #[derive(Clone)]
 pub struct Config {
     pub node_name: String,
     /// The node's addresses, at most one per family; the first is the primary one.
     pub addresses: Vec<IpAddr>,
+    /// Addresses outside of the node's network.
+    pub external_addresses: Vec<IpAddr>,
+    /// The machine's ID at its provider.
+    pub provider_id: Option<String>,
+    /// Whether the kubelet creates its Node object; if not, somebody else does.
+    pub registers: bool,
     /// Directory of all kubelet data.
     pub data_dir: PathBuf,
     /// The cgroup below which pods run: `/coracle-<instance>`.
@@ -52,14 +67,19 @@ pub struct Config {
     pub healthz: Option<SocketAddr>,
     /// As reported in the node status: `v1.36.0`.
     pub version: &'static str,
-    /// The flags of the process, for `/flagz`.
-    pub flags: Vec<Flag>,
+    /// What `/configz` and `/flagz` show.
+    pub shown: Shown,
     pub journal: Journal,
 }
 
 impl Config {
     /// What `/configz` and `/flagz` show: the settings as a KubeletConfiguration.
     pub(crate) fn settings(&self) -> Settings {
+        let flags = match &self.shown {
+            Shown::All(settings) => return settings.clone(),
+            Shown::Flags(flags) => flags.clone(),
+        };
+
         let mut config = Map::new();
         config.insert("apiVersion", "kubelet.config.k8s.io/v1beta1");
         config.insert("kind", "KubeletConfiguration");
@@ -95,7 +115,7 @@ impl Config {
         let config = String::from_utf8(config).expect("JSON is UTF-8");
         Settings {
             config: Some(("kubeletconfig", config)),
-            flags: Some(self.flags.clone()),
+            flags: Some(flags),
         }
     }
 

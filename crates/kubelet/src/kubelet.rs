@@ -237,7 +237,9 @@ impl Kubelet {
         }
 
         let node = node::Node::new(host.clone(), &self.config, machine, &runtime, network);
-        node.register().await;
+        if self.config.registers {
+            node.register().await;
+        }
         let of_name = format!("metadata.name={}", self.config.node_name);
         let object = host
             .informers

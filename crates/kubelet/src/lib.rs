@@ -14,6 +14,7 @@
 pub mod actions;
 pub mod admit;
 pub mod backoff;
+pub mod certificates;
 mod cgroups;
 pub mod config;
 pub mod downward;
@@ -54,7 +55,7 @@ mod sysctls;
 mod terminate;
 pub mod volumes;
 
-pub use config::Config;
+pub use config::{Config, Shown};
 pub use images::{ImageSettings, ListedImages, Pulls, Verification};
 pub use kubelet::{Kubelet, StartError};
 pub use logs::rotation::LogRotation;

@@ -67,7 +67,7 @@ pub(super) fn any_address(pods: &Ranges) -> IpAddr {
 /// The addresses at which pods and other machines reach a listener on `bind`, one for each IP
 /// version that pods have. A host without a route falls back to the pod bridge, which has the first
 /// address of the pod range.
-pub(super) fn reachable_addresses(bind: IpAddr, cluster_network: &ClusterNetwork) -> Vec<IpAddr> {
+pub(crate) fn reachable_addresses(bind: IpAddr, cluster_network: &ClusterNetwork) -> Vec<IpAddr> {
     let of = |range: &IpNet| {
         let reachable = host::reachable_address(match is_four(range) {
             true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),

@@ -2,6 +2,7 @@
 
 use coracle_apiserver::InProcess;
 use coracle_client::{Journal, Tasks};
+use coracle_controllers::certificates::approving;
 use coracle_controllers::certificates::signing::{self, Authority};
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use coracle_serving::Flag;
@@ -42,8 +43,17 @@ impl Server {
         let root_ca = Some(authority.certificate.as_str().into());
         let signer =
             Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
-        let signing = signing::Config::with(&signer);
-        let selected = Selected::parse(&self.controllers)?;
+        let signing = signing::Config {
+            duration: self.nodes.signing_duration,
+            ..signing::Config::with(&signer)
+        };
+        // As kubeadm's clusters: nodes join with bootstrap tokens.
+        let mut controllers = self.controllers.clone();
+        if controllers.iter().any(|name| name == "*") {
+            let tokens = ["bootstrap-signer-controller", "token-cleaner-controller"];
+            controllers.extend(tokens.map(str::to_owned));
+        }
+        let selected = Selected::parse(&controllers)?;
 
         Ok(Manager {
             selected,
@@ -51,6 +61,10 @@ impl Server {
             token_signer: Some(token_signer),
             node_ipam,
             node_lifecycle,
+            approving: approving::Config {
+                serving: true,
+                known_nodes_are_taken: true,
+            },
             signing,
             ..Manager::default()
         })

@@ -1,9 +1,12 @@
 //! The kubeconfig files of the administrator and of components that run separately.
 
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use base64::Engine;
+use coracle_files::private;
 
 use crate::certificates::{self, CertificateError, Certificates, Pair};
 
@@ -22,6 +25,21 @@ pub(super) fn write(
         write(component, &pki.component(component, authority)?)?;
     }
     write("admin", &pki.administrator(authority)?)
+}
+
+/// Copies the administrator's kubeconfig to a file with these permissions.
+pub(super) fn copy(folder: &Path, to: &Path, mode: u32) -> Result<(), CertificateError> {
+    let fail = |error| CertificateError::File {
+        file: to.to_owned(),
+        error,
+    };
+    let text = fs::read(folder.join("admin.kubeconfig")).map_err(fail)?;
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).map_err(fail)?;
+    }
+    // Private until its permissions are set, whatever they were.
+    private::write(to, &text).map_err(fail)?;
+    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(fail)
 }
 
 fn text(address: SocketAddr, authority: &Pair, name: &str, user: &Pair) -> String {

@@ -1,19 +1,20 @@
 //! `coracle server`: a cluster in one process: API server on the embedded store or an etcd,
 //! controllers, scheduler, and a node that runs pods.
 
-mod addresses;
+pub(crate) mod addresses;
 mod apiserver;
 pub(crate) mod cluster_network;
 mod controllers;
 mod dns;
 mod etcd_port;
+pub(crate) mod join;
 mod kubeconfig;
 pub(crate) mod node;
 mod oom;
 mod options;
 pub(crate) mod pod_network;
 mod program;
-mod ranges;
+pub(crate) mod ranges;
 mod scheduler;
 mod simulated;
 
@@ -28,7 +29,7 @@ use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::nodeipam;
 use coracle_runtime::OpenFiles;
-use coracle_serving::Flag;
+use coracle_serving::{Flag, certificate};
 use coracle_settings::{Mistakes, Part};
 use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
 use tokio::sync::watch;
@@ -36,21 +37,18 @@ use tracing::info;
 
 use crate::certificates::{CertificateError, Certificates, Pair};
 use crate::controllers::SigningKeyError;
-use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::resolv_conf;
 use crate::running;
-use crate::settings::{self, Arguments, Gates, Logs};
+use crate::settings::{self, Arguments, Gates, Logs, NodeOptions};
 use crate::storage::StorageError;
 use crate::world::WORLD;
 use addresses::{certificate_addresses, local_address, reachable_addresses};
 use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
-use node::{Node, NodeError};
-use options::{
-    CniFlags, Component, EtcdFlags, ImageFlags, NetworkFlags, NodeFlags, PodFlags, subdomain,
-};
+use node::{Dns, Node, NodeError};
+use options::{AccessFlags, Component, EtcdFlags, NetworkFlags, NodeFlags};
 use program::PROGRAM;
 
 /// What the settings set.
@@ -62,9 +60,8 @@ pub(crate) struct Server {
     bind_address: Option<IpAddr>,
     https_port: Option<u16>,
     network: NetworkFlags,
-    cni: CniFlags,
-    pods: PodFlags,
-    images: ImageFlags,
+    node: NodeOptions,
+    access: AccessFlags,
     etcd_port: EtcdPortFlags,
     disable: Vec<Component>,
     controllers: Vec<String>,
@@ -74,6 +71,12 @@ pub(crate) struct Server {
     feature_gates: Gates,
     /// All flags with their values, for `/flagz` of the components.
     flags: Vec<Flag>,
+}
+
+impl Part<NodeOptions> for Server {
+    fn part(&mut self) -> &mut NodeOptions {
+        &mut self.node
+    }
 }
 
 impl Part<Gates> for Server {
@@ -192,14 +195,20 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
 
     let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
-    let reachable = reachable_addresses(address.ip(), &cluster_network);
+    let reachable = match command.node.addresses.as_slice() {
+        [] => reachable_addresses(address.ip(), &cluster_network),
+        given => given.to_vec(),
+    };
     let advertised = SocketAddr::new(reachable[0], address.port());
 
     let addresses = certificate_addresses(address.ip(), &reachable, &cluster_network);
-    let server = pki.server(&authority, &addresses)?;
+    let server = pki.server(&authority, &addresses, &command.access.names)?;
 
     let local = local_address(address);
     kubeconfig::write(folder, local, &pki, &authority)?;
+    if let (Some(file), Some(mode)) = (&command.access.kubeconfig, command.access.mode()) {
+        kubeconfig::copy(folder, file, mode)?;
+    }
 
     let shown = command
         .etcd_port
@@ -240,7 +249,30 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let scheduler = scheduler::begin(command, &in_process, &journal, &authority).await;
     simulated::begin(&command.nodes, &in_process, &journal, &tasks);
 
-    let node = command.node(&instance, &cluster_network, reachable, journal, &authority)?;
+    let joined = join::Cluster {
+        server: advertised,
+        authority: authority.certificate.clone(),
+        pods: cluster_network.cluster_cidr.clone(),
+        services: cluster_network.service_cidr.clone(),
+        domain: command.network.cluster_domain.clone(),
+        dns: command.cluster_dns(&cluster_network),
+    };
+    let client = node::client(
+        &in_process,
+        "system:coracle",
+        &["system:masters"],
+        "coracle",
+    );
+    tasks.spawn(async move { join::ensure(&client, &joined).await });
+
+    let node = command.node(
+        &instance,
+        &cluster_network,
+        reachable,
+        journal,
+        &authority,
+        &in_process,
+    )?;
     let node = node.map(|settings| node::Settings {
         open_files: Some(open_files),
         ..settings
@@ -302,9 +334,10 @@ async fn run_node(
     };
     let name = settings.name.clone();
 
-    let node = Node::begin(settings, in_process).await?;
+    let node = Node::begin(settings).await?;
+    let client = node::client(in_process, "system:coracle", &["system:masters"], "coracle");
     tokio::select! {
-        ((), ()) = async { tokio::join!(node::until_ready(in_process, &name), node.until_dns_settled()) } => {
+        ((), ()) = async { tokio::join!(node::until_ready(client, &name), node.until_dns_settled()) } => {
             process::announce(lines);
         }
         () = stopped(&mut stop) => {}
@@ -343,6 +376,7 @@ impl Server {
         addresses: Vec<IpAddr>,
         journal: Journal,
         authority: &Pair,
+        in_process: &InProcess,
     ) -> Result<Option<node::Settings>, ServerError> {
         if self.no_node {
             return Ok(None);
@@ -354,30 +388,46 @@ impl Server {
         instance.make_run_dir().map_err(NodeError::RunDir)?;
         cluster_network::publish(instance, cluster_network)?;
         let name = self.node_name()?;
-        let certified = [&addresses[..], &[IpAddr::V4(Ipv4Addr::LOCALHOST)]].concat();
+        let served = addresses.iter().chain(&self.node.external_addresses);
+        let served: Vec<IpAddr> = served
+            .copied()
+            .chain([IpAddr::V4(Ipv4Addr::LOCALHOST)])
+            .collect();
+        let pair = Certificates::kubelet(authority, &name, &served)?;
+        let certificate = certificate(pair.certificate.as_bytes(), pair.key.as_bytes());
 
+        let client =
+            |user: &str, groups: &[&str], agent| node::client(in_process, user, groups, agent);
+        let runs = |component| !self.disable.contains(&component);
         Ok(Some(node::Settings {
             flags: self.flags.clone(),
-            certificate: Certificates::kubelet(authority, &name, &certified)?,
+            certificate: certificate.map_err(NodeError::from)?,
             authority: authority.certificate.clone(),
             instance: instance.clone(),
+            client: client(&format!("system:node:{name}"), &["system:nodes"], "kubelet"),
             name,
             addresses,
+            external_addresses: self.node.external_addresses.clone(),
+            labels: self.node.labels.clone(),
+            taints: self.node.taints(),
             cluster_network: cluster_network.clone(),
             domain: self.network.cluster_domain.clone(),
             cluster_dns: self.cluster_dns(cluster_network),
-            resolv_conf: resolv_conf::choose(self.network.resolv_conf.as_deref()),
+            resolv_conf: resolv_conf::choose(self.node.resolv_conf.as_deref()),
             journal,
-            kubelet_port: self.network.kubelet_port,
+            kubelet_port: self.node.kubelet_port,
             open_files: None,
-            pod_pids: self.pods.pids(),
-            unsafe_sysctls: self.pods.allowed_unsafe_sysctls.clone(),
-            images: self.images.settings().map_err(Mistakes)?,
-            registries: self.images.registries().map_err(NodeError::Proxy)?,
-            encapsulation: self.network.encapsulation(),
-            has_network: !self.disable.contains(&Component::Network),
-            has_proxy: !self.disable.contains(&Component::Proxy),
-            has_dns: !self.disable.contains(&Component::Dns),
+            pod_pids: self.node.pods.pids(),
+            unsafe_sysctls: self.node.pods.allowed_unsafe_sysctls.clone(),
+            images: self.node.images.settings().map_err(Mistakes)?,
+            registries: self.node.images.registries().map_err(NodeError::Proxy)?,
+            encapsulation: self.node.encapsulation(),
+            network: runs(Component::Network).then(|| client("system:kube-proxy", &[], "network")),
+            proxy: runs(Component::Proxy).then(|| client("system:kube-proxy", &[], "kube-proxy")),
+            dns: match runs(Component::Dns) {
+                true => Dns::Cluster(client("system:coracle", &["system:masters"], "coracle")),
+                false => Dns::Disabled,
+            },
         }))
     }
 
@@ -393,10 +443,7 @@ impl Server {
 
     /// The name of the node: --node-name, or the hostname.
     fn node_name(&self) -> Result<String, ServerError> {
-        match &self.network.node_name.0 {
-            Some(name) => Ok(name.clone()),
-            None => subdomain(&host::name().to_lowercase()).map_err(ServerError::HostName),
-        }
+        self.node.node_name().map_err(ServerError::HostName)
     }
 
     /// Address ranges and ports of this cluster. Without a node they cannot conflict with others of
@@ -406,8 +453,8 @@ impl Server {
             cluster_cidr: self.network.cluster_cidr.clone(),
             service_cidr: self.network.service_cidr.clone(),
             https_port: self.https_port,
-            kubelet_port: self.network.kubelet_port,
-            cni: self.cni.plugins(),
+            kubelet_port: self.node.kubelet_port,
+            cni: self.node.cni.plugins(),
             // With a real node, ranges of simulated nodes must not overlap the machine's.
             simulated_nodes: if self.no_node {
                 self.nodes.simulated_nodes

@@ -7,74 +7,86 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
 use coracle_base::error_chain;
 use coracle_cgroup::Hierarchies;
 use coracle_client::{Client, Informer, Informers, Journal, Resource, Selection, Tasks, Typed};
-use coracle_cri::Runtime as _;
-use coracle_cri::v1::PodSandboxFilter;
-use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
-use coracle_kubelet::server::{Server, TlsError, certificate};
-use coracle_kubelet::{Config, ImageSettings, Kubelet, LogRotation};
+use coracle_kubelet::server::access::{Access, AccessConfig, Authorities, BadAuthority};
+use coracle_kubelet::server::{Server, TlsError};
+use coracle_kubelet::{Config, ImageSettings, Kubelet, LogRotation, Shown};
 use coracle_network::Encapsulation;
-use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::images::{
-    ImageError, ImageStore, ImagesConfig, PreloadWatch, ProxyError, Registries,
-};
-use coracle_runtime::rootfs::OverlayRootFs;
+use coracle_proxy::DetectLocal;
+use coracle_runtime::images::{ImageStore, ProxyError, Registries};
 use coracle_runtime::{OpenFiles, Runtime};
 use coracle_serving::Flag;
-use k8s_openapi::api::core::v1::Node as NodeObject;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Taint};
 use rustix::mount::{UnmountFlags, unmount};
+use rustls::server::ResolvesServerCert;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::addresses::any_address;
 use super::cluster_network::ClusterNetwork;
 use super::dns::{self, ClusterDns};
-use super::pod_network::{self, PodNetwork};
-use crate::certificates::Pair;
+use super::pod_network::{self, KnownRanges, PodNetwork};
 use crate::component_port::component_metrics;
 use crate::instance::Instance;
 use crate::kube_proxy;
-use crate::process::{self, blocking};
+use crate::node_runtime::{self, RuntimeError, RuntimeSettings};
+use crate::process;
 use crate::world::WORLD;
 
 /// Settings of the node.
-pub(super) struct Settings {
+pub(crate) struct Settings {
     /// The flags of the process.
-    pub(super) flags: Vec<Flag>,
-    pub(super) instance: Instance,
-    pub(super) name: String,
-    /// The node's addresses, one per IP version, the primary first.
-    pub(super) addresses: Vec<IpAddr>,
-    pub(super) cluster_network: ClusterNetwork,
-    pub(super) domain: String,
-    /// The DNS servers of pods.
-    pub(super) cluster_dns: Vec<IpAddr>,
+    pub(crate) flags: Vec<Flag>,
+    pub(crate) instance: Instance,
+    pub(crate) name: String,
+    /// The node's addresses; the first is the primary one.
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) external_addresses: Vec<IpAddr>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) cluster_network: ClusterNetwork,
+    pub(crate) domain: String,
+    /// DNS servers of pods; none: those of the host.
+    pub(crate) cluster_dns: Vec<IpAddr>,
     /// The file with the DNS servers of the host.
-    pub(super) resolv_conf: PathBuf,
-    pub(super) journal: Journal,
+    pub(crate) resolv_conf: PathBuf,
+    pub(crate) journal: Journal,
     /// The CA of clients of the kubelet API.
-    pub(super) authority: String,
+    pub(crate) authority: String,
     /// The serving certificate of the kubelet API.
-    pub(super) certificate: Pair,
+    pub(crate) certificate: Arc<dyn ResolvesServerCert>,
     /// `--kubelet-port`.
-    pub(super) kubelet_port: Option<u16>,
+    pub(crate) kubelet_port: Option<u16>,
     /// Open file limit of container processes.
-    pub(super) open_files: Option<OpenFiles>,
+    pub(crate) open_files: Option<OpenFiles>,
     /// PID limit of one pod.
-    pub(super) pod_pids: Option<i64>,
-    pub(super) unsafe_sysctls: Vec<String>,
-    pub(super) images: ImageSettings,
-    pub(super) registries: Registries,
-    pub(super) encapsulation: Encapsulation,
-    pub(super) has_network: bool,
-    pub(super) has_proxy: bool,
-    pub(super) has_dns: bool,
+    pub(crate) pod_pids: Option<i64>,
+    pub(crate) unsafe_sysctls: Vec<String>,
+    pub(crate) images: ImageSettings,
+    pub(crate) registries: Registries,
+    /// The API as `system:node:NAME`.
+    pub(crate) client: Client,
+    pub(crate) encapsulation: Encapsulation,
+    /// The API for the network between nodes, which lists and watches them; none: it is not started.
+    pub(crate) network: Option<Client>,
+    /// The API as the service proxy; none: it is not started.
+    pub(crate) proxy: Option<Client>,
+    pub(crate) dns: Dns,
+}
+
+/// What a node has to do with the cluster DNS.
+pub(crate) enum Dns {
+    Disabled,
+    /// It has the image of its pods.
+    Image,
+    /// It has the image, and creates the objects as an administrator.
+    Cluster(Client),
 }
 
 /// The port of the service proxy's health server.
@@ -89,18 +101,10 @@ pub(crate) enum NodeError {
     RunDir(#[source] io::Error),
     #[error("cannot start the threads of the node")]
     Threads(#[source] io::Error),
-    #[error("cannot set up the pod network")]
-    Network(#[from] coracle_podnet::Error),
-    #[error("cannot enable packet forwarding for pods")]
-    Forwarding(#[from] NodeNetworkError),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
     #[error(transparent)]
     Proxy(ProxyError),
-    #[error("cannot open the image store")]
-    Images(#[from] ImageError),
-    #[error("cannot open the container runtime")]
-    Runtime(#[from] coracle_runtime::Error),
-    #[error("cannot list the pod sandboxes of this machine")]
-    Pods(#[from] coracle_cri::Error),
     #[error("cannot listen on kubelet port {port}")]
     Listen { port: u16, source: io::Error },
     #[error(transparent)]
@@ -112,7 +116,7 @@ pub(crate) enum NodeError {
 }
 
 /// A running node; it stops when dropped. Its pods keep running.
-pub(super) struct Node {
+pub(crate) struct Node {
     threads: Option<tokio::runtime::Runtime>,
     tasks: Tasks,
     /// Whether the cluster DNS is ready, or the wait for it has timed out.
@@ -127,10 +131,7 @@ const THREADS: usize = 2;
 
 impl Node {
     /// Starts the node. Its API requests wait until the API server is up.
-    pub(super) async fn begin(
-        settings: Settings,
-        in_process: &InProcess,
-    ) -> Result<Node, NodeError> {
+    pub(crate) async fn begin(settings: Settings) -> Result<Node, NodeError> {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("node")
@@ -140,11 +141,11 @@ impl Node {
             .map_err(NodeError::Threads)?;
 
         let tasks = Tasks::new();
-        let (in_process, within) = (in_process.clone(), tasks.clone());
+        let within = tasks.clone();
 
         let (dns_done, dns_settled) = watch::channel(false);
         let opened = threads
-            .spawn(async move { open(settings, &in_process, &within, dns_done).await })
+            .spawn(async move { open(settings, &within, dns_done).await })
             .await;
         let node = Node {
             threads: Some(threads),
@@ -159,13 +160,13 @@ impl Node {
 
     /// Waits until the cluster DNS is ready or has failed: a user of a ready cluster may use DNS
     /// next.
-    pub(super) async fn until_dns_settled(&self) {
+    pub(crate) async fn until_dns_settled(&self) {
         // An error means that the task that starts DNS has ended.
         drop(self.dns_settled.clone().wait_for(|has| *has).await);
     }
 
     /// Stops the node; its pods keep running.
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.tasks.stop().await;
     }
 }
@@ -180,75 +181,39 @@ impl Drop for Node {
 
 async fn open(
     settings: Settings,
-    in_process: &InProcess,
     tasks: &Tasks,
     dns_done: watch::Sender<bool>,
 ) -> Result<(), NodeError> {
-    let Settings {
-        instance,
-        cluster_network,
-        ..
-    } = &settings;
-    let forwarding = NodeNetwork {
-        instance: instance.name(),
-        pod_ranges: cluster_network.cluster_cidr.all().to_vec(),
-    };
-    blocking(move || forwarding.prepare()).await?;
-
-    let network = PodNetwork::open(
-        instance,
-        cluster_network.cni.as_ref(),
-        Some(cluster_network),
-        settings.has_network,
-    )
-    .await?;
-    begin_network(&settings, in_process, &network, tasks);
-    let config = ImagesConfig {
+    let cluster_network = &settings.cluster_network;
+    let config = RuntimeSettings {
+        instance: &settings.instance,
+        ranges: KnownRanges {
+            pods: cluster_network.cluster_cidr.all().to_vec(),
+            services: cluster_network.service_cidr.all().to_vec(),
+        },
+        cni: cluster_network.cni.as_ref(),
+        has_network: settings.network.is_some(),
         registries: settings.registries.clone(),
-        ..images(instance)
-    };
-    let images = blocking(move || ImageStore::open(config)).await?;
-    images.add_built_in().await?;
-
-    // Watch the directory before reading it, so that no file is missed.
-    let arrivals = PreloadWatch::at(&instance.preload());
-
-    for image in images.preload(&instance.preload()).await? {
-        tracing::info!(id = %image.id, "image preloaded");
-    }
-
-    tasks.spawn(images.clone().serve(arrivals));
-    let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
-
-    let config = coracle_runtime::Config {
         open_files: settings.open_files,
-        ..instance.runtime()
     };
-    let runtime = Runtime::open(config, Arc::new(rootfs), Some(network.for_runtime())).await?;
-
-    let pods = runtime
-        .list_pod_sandbox(PodSandboxFilter::default())
-        .await?;
-    network
-        .reclaim(pods.into_iter().map(|pod| pod.id).collect())
-        .await?;
+    let (runtime, images, network) = node_runtime::open(config, tasks).await?;
+    if let Some(client) = &settings.network {
+        begin_network(&settings, client, &network, tasks);
+    }
 
     let listener = listen(&settings).await?;
-    begin_kubelet(
-        &settings,
-        in_process,
-        runtime,
-        images.clone(),
-        listener,
-        tasks,
-    )?;
+    begin_kubelet(&settings, runtime, images.clone(), listener, tasks)?;
 
-    if settings.has_proxy {
-        begin_proxy(&settings, in_process, tasks);
+    if let Some(client) = &settings.proxy {
+        begin_proxy(&settings, client, tasks);
     }
 
-    if settings.has_dns {
-        begin_dns(&settings, in_process, images, tasks, dns_done);
+    match &settings.dns {
+        Dns::Disabled => {}
+        Dns::Image => tasks.spawn(async move {
+            add_dns_image(&images).await;
+        }),
+        Dns::Cluster(client) => begin_dns(&settings, client, images, tasks, dns_done),
     }
 
     Ok(())
@@ -277,27 +242,25 @@ async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
 /// Starts the kubelet and its API server.
 fn begin_kubelet(
     settings: &Settings,
-    in_process: &InProcess,
     runtime: Runtime,
     images: Arc<ImageStore>,
     listener: TcpListener,
     tasks: &Tasks,
 ) -> Result<(), NodeError> {
-    let client = client(
-        in_process,
-        &format!("system:node:{}", settings.name),
-        &["system:nodes"],
-        "kubelet",
-    )
-    .measured(&component_metrics());
+    let client = settings.client.clone().measured(&component_metrics());
+    let mut labels = dns_label(&settings.dns);
+    labels.extend(settings.labels.clone());
 
     let config = Config {
         node_name: settings.name.clone(),
         addresses: settings.addresses.clone(),
+        external_addresses: settings.external_addresses.clone(),
+        provider_id: None,
+        registers: true,
         data_dir: settings.instance.data_dir.join("kubelet"),
         cgroup_root: settings.instance.name(),
-        labels: dns_label(settings.has_dns),
-        taints: Vec::new(),
+        labels,
+        taints: settings.taints.clone(),
         cluster_dns: settings.cluster_dns.clone(),
         cluster_domain: settings.domain.clone(),
         resolv_conf: settings.resolv_conf.clone(),
@@ -314,7 +277,7 @@ fn begin_kubelet(
             }),
         healthz: Some(SocketAddr::from(([127, 0, 0, 1], 10248))),
         version: coracle_apiserver::VERSION,
-        flags: settings.flags.clone(),
+        shown: Shown::Flags(settings.flags.clone()),
         journal: settings.journal.clone(),
         manifests: Some(settings.instance.data_dir.join("manifests")),
     };
@@ -322,12 +285,13 @@ fn begin_kubelet(
     let host = kubelet.host();
 
     let authorities = Authorities::new(settings.authority.as_bytes())?;
-    let access = Access::new(&settings.name, client.clone(), Some(authorities), false);
+    let config = AccessConfig {
+        authorities: Some(authorities),
+        ..AccessConfig::default()
+    };
+    let access = Access::new(&settings.name, client.clone(), config);
     let server = Arc::new(Server::new(&host, kubelet.pod_manager(), access));
-    let certificate = certificate(
-        settings.certificate.certificate.as_bytes(),
-        settings.certificate.key.as_bytes(),
-    )?;
+    let certificate = settings.certificate.clone();
 
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
@@ -348,17 +312,12 @@ fn begin_kubelet(
 }
 
 /// Starts the network between nodes. CNI plugins bring their own.
-fn begin_network(settings: &Settings, in_process: &InProcess, network: &PodNetwork, tasks: &Tasks) {
+fn begin_network(settings: &Settings, client: &Client, network: &PodNetwork, tasks: &Tasks) {
     let PodNetwork::Bridge(bridge) = network else {
         return;
     };
-    if !settings.has_network {
-        return;
-    }
 
-    // It lists and watches nodes, as the proxy does.
-    let client =
-        client(in_process, "system:kube-proxy", &[], "network").measured(&component_metrics());
+    let client = client.clone().measured(&component_metrics());
     let config = coracle_network::Config {
         node: settings.name.clone(),
         names: settings.instance.network(),
@@ -377,9 +336,8 @@ fn begin_network(settings: &Settings, in_process: &InProcess, network: &PodNetwo
 }
 
 /// Starts the service proxy.
-fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
-    let client =
-        client(in_process, "system:kube-proxy", &[], "kube-proxy").measured(&component_metrics());
+fn begin_proxy(settings: &Settings, client: &Client, tasks: &Tasks) {
+    let client = client.clone().measured(&component_metrics());
     let config = coracle_proxy::Config {
         node: settings.name.clone(),
         table: settings.instance.service_table(),
@@ -408,12 +366,12 @@ fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
 /// Starts the cluster DNS: builds the image of its pod and applies its objects.
 fn begin_dns(
     settings: &Settings,
-    in_process: &InProcess,
+    client: &Client,
     images: Arc<ImageStore>,
     tasks: &Tasks,
     dns_done: watch::Sender<bool>,
 ) {
-    let client = client(in_process, "system:coracle", &["system:masters"], "coracle");
+    let client = client.clone();
     let Some(address) = settings.cluster_network.dns_address() else {
         return;
     };
@@ -423,13 +381,8 @@ fn begin_dns(
         any: any_address(&settings.cluster_network.cluster_cidr),
     };
     tasks.spawn(async move {
-        let made = match dns::program() {
-            Ok((program, libraries)) => images.add_program(dns::IMAGE, &program, &libraries).await,
-            Err(error) => return tracing::error!(%error, "cannot find the running binary; cluster DNS not started"),
-        };
-
-        if let Err(error) = made {
-            return tracing::error!(error = %error_chain(&error), "cannot build the cluster DNS image; cluster DNS not started");
+        if !add_dns_image(&images).await {
+            return;
         }
         if let Err(error) = dns::ensure(&client, &cluster_dns).await {
             return tracing::error!(error = %error_chain(&error), "cannot apply the cluster DNS objects; cluster DNS not started");
@@ -446,14 +399,30 @@ fn begin_dns(
 }
 
 /// The labels of a node that has the image of the cluster DNS.
-fn dns_label(has_image: bool) -> BTreeMap<String, String> {
+fn dns_label(dns: &Dns) -> BTreeMap<String, String> {
+    let has_image = !matches!(dns, Dns::Disabled);
     let label = (dns::NODE_LABEL.to_owned(), "true".to_owned());
     has_image.then_some(label).into_iter().collect()
 }
 
+/// Builds the image of the cluster DNS; returns whether it is there.
+async fn add_dns_image(images: &ImageStore) -> bool {
+    let added = match dns::program() {
+        Ok((program, libraries)) => images.add_program(dns::IMAGE, &program, &libraries).await,
+        Err(error) => {
+            tracing::error!(%error, "cannot find the running binary; no cluster DNS on this node");
+            return false;
+        }
+    };
+    added
+        .inspect_err(|error| {
+            tracing::error!(error = %error_chain(error), "cannot build the cluster DNS image; no cluster DNS on this node");
+        })
+        .is_ok()
+}
+
 /// Waits until the Node object is Ready.
-pub(super) async fn until_ready(in_process: &InProcess, name: &str) {
-    let client = client(in_process, "system:coracle", &["system:masters"], "coracle");
+pub(crate) async fn until_ready(client: Client, name: &str) {
     let tasks = Tasks::new();
     let own =
         Selection::all(&Resource::of::<NodeObject>()).fields(&format!("metadata.name={name}"));
@@ -482,7 +451,7 @@ fn is_ready(node: &NodeObject) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-fn client(in_process: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
+pub(super) fn client(in_process: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
     let user = User {
         name: user.to_owned(),
@@ -491,24 +460,6 @@ fn client(in_process: &InProcess, user: &str, groups: &[&str], agent: &str) -> C
     }
     .authenticated();
     in_process.client(user, WORLD).named(agent)
-}
-
-/// The image store of its node.
-pub(crate) fn images(instance: &Instance) -> ImagesConfig {
-    ImagesConfig::new(instance.images(), now)
-}
-
-/// Where the root filesystems of its containers are mounted.
-pub(crate) fn mounts(instance: &Instance) -> PathBuf {
-    instance.run_dir().join("rootfs")
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is where the wall clock is handed in from"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 /// Removes leftover mounts and cgroups after the pods. Failures are logged and do not stop the

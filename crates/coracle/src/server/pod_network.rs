@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use coracle_base::error_chain;
 use coracle_podnet::{Bridge, BridgeConfig, CniConfig, CniNetwork, Error};
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::cluster_network::ClusterNetwork;
 use crate::instance::Instance;
 
 /// Where CNI configurations and plugins are.
@@ -19,6 +19,13 @@ use crate::instance::Instance;
 pub(crate) struct Plugins {
     pub(crate) configurations: PathBuf,
     pub(crate) programs: Vec<PathBuf>,
+}
+
+/// Address ranges of the cluster, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownRanges {
+    pub(crate) pods: Vec<IpNet>,
+    pub(crate) services: Vec<IpNet>,
 }
 
 /// Timeout of one plugin call.
@@ -30,12 +37,12 @@ pub(crate) enum PodNetwork {
 }
 
 impl PodNetwork {
-    /// Opens the pod network; without `cluster_network` only to remove it. `has_network`: whether
-    /// the network between nodes runs too.
+    /// Opens the pod network; without ranges only to remove it. `has_network`: whether the network
+    /// between nodes runs too.
     pub(crate) async fn open(
         instance: &Instance,
         plugins: Option<&Plugins>,
-        cluster_network: Option<&ClusterNetwork>,
+        ranges: KnownRanges,
         has_network: bool,
     ) -> Result<PodNetwork, Error> {
         if let Some(plugins) = plugins {
@@ -60,11 +67,11 @@ impl PodNetwork {
             },
             // Traffic that leaves the pod network gets the node's address: here, unless the network
             // between nodes does it, which knows the nodes.
-            masquerade_outside: cluster_network
-                .filter(|_| !has_network)
-                .map_or_else(Vec::new, |network| network.cluster_cidr.all().to_vec()),
-            service_ranges: cluster_network
-                .map_or_else(Vec::new, |network| network.service_cidr.all().to_vec()),
+            masquerade_outside: match has_network {
+                true => Vec::new(),
+                false => ranges.pods,
+            },
+            service_ranges: ranges.services,
         });
 
         Ok(PodNetwork::Bridge(Arc::new(bridge.await?)))

@@ -3,10 +3,8 @@
 use coracle_settings::{Format, Mistakes, Program, Section, Setting};
 
 use super::Server;
-use super::options::subdomain;
 use crate::instance::DEFAULT_DATA_DIR;
-use crate::process::{REGISTRIES_FILE, REGISTRY_HOSTS_DIR};
-use crate::settings::{feature_gates, logs};
+use crate::settings::{feature_gates, logs, node, subdomain};
 
 pub(super) const PROGRAM: Program<Server> = Program {
     name: "server",
@@ -17,7 +15,7 @@ pub(super) const PROGRAM: Program<Server> = Program {
     sections: &[
         section("general", GENERAL),
         section("addresses and ports", ADDRESSES),
-        section("node and pods", NODE),
+        section("node and pods", &node()),
         section("control plane", CONTROL_PLANE),
         section("store", STORE),
         section("logs", &logs()),
@@ -64,6 +62,18 @@ const GENERAL: &[S] = &[
         "Run the control plane only, without a node",
         |options| &mut options.no_node,
     ),
+    S::new(
+        "write-kubeconfig",
+        "",
+        "Write the kubeconfig of the administrator to this file, too",
+        |options| &mut options.access.kubeconfig,
+    ),
+    S::new(
+        "write-kubeconfig-mode",
+        "600",
+        "Permissions of --write-kubeconfig, in octal",
+        |options| &mut options.access.kubeconfig_mode,
+    ),
 ];
 
 const ADDRESSES: &[S] = &[
@@ -92,13 +102,6 @@ const ADDRESSES: &[S] = &[
         |options| &mut options.network.cluster_domain,
     ),
     S::new(
-        "encapsulation",
-        "cross-subnet",
-        "When packets between pods of two nodes are encapsulated (VXLAN): never, cross-subnet (where the nodes are on different \
-         segments), always",
-        |options| &mut options.network.encapsulation,
-    ),
-    S::new(
         "https-port",
         "",
         "Port of the API server; 0 selects a free port. Default: the port of the last start, 6443, or a free port",
@@ -108,7 +111,7 @@ const ADDRESSES: &[S] = &[
         "kubelet-port",
         "",
         "Port of the kubelet; 0 selects a free port. Default: the port of the last start, 10250, or a free port",
-        |options| &mut options.network.kubelet_port,
+        |options| &mut options.node.kubelet_port,
     ),
     S::new(
         "node-cidr-mask-size-ipv4",
@@ -128,85 +131,21 @@ const ADDRESSES: &[S] = &[
         "Address range of Services, or one of each IP version, the primary first. Default: 10.96.0.0/12, or the next free range",
         |options| &mut options.network.service_cidr,
     ),
-];
-
-const NODE: &[S] = &[
     S::new(
-        "allowed-unsafe-sysctls",
+        "tls-san",
         "",
-        "Unsafe sysctls that pods may set, separated by commas: names, or prefixes followed by `*`",
-        |options| &mut options.pods.allowed_unsafe_sysctls,
-    ),
-    S::new(
-        "cni-bin-dir",
-        CNI_BIN_DIR,
-        "Directories of CNI plugin binaries, separated by commas",
-        |options| &mut options.cni.bin_dirs,
-    ),
-    S::new(
-        "cni-conf-dir",
-        "",
-        "Use CNI plugins for the pod network, with the first configuration in this directory, instead of the built-in bridge",
-        |options| &mut options.cni.conf_dir,
-    ),
-    S::new(
-        "image-pull-credentials-verification-policy",
-        "NeverVerifyPreloadedImages",
-        "When a pod needs credentials for an image that is present: NeverVerify, NeverVerifyPreloadedImages, NeverVerifyAllowlistedImages, AlwaysVerify",
-        |options| &mut options.images.verification,
-    ),
-    S::new(
-        "max-parallel-image-pulls",
-        "",
-        "Maximum number of images pulled at the same time, if --serialize-image-pulls is false. Default: no limit",
-        |options| &mut options.images.max_parallel_pulls,
-    ),
-    S::new(
-        "node-name",
-        "",
-        "Name of the node. Default: the hostname",
-        |options| &mut options.network.node_name,
-    ),
-    S::new(
-        "pod-max-pids",
-        "",
-        "Maximum number of processes and threads of one pod; -1: the limit of all pods together. Default: a quarter of that limit",
-        |options| &mut options.pods.max_pids,
-    ),
-    S::new(
-        "preloaded-images-verification-allowlist",
-        "",
-        "Images that need no credentials with the policy NeverVerifyAllowlistedImages, separated by commas: names without tag, or paths that end with /*",
-        |options| &mut options.images.allowlist,
-    ),
-    S::new(
-        "registries-file",
-        REGISTRIES_FILE,
-        "Mirrors and settings of registries, in the format of registries.yaml of k3s; read for every pull. It may be missing",
-        |options| &mut options.images.registries_file,
-    ),
-    S::new(
-        "registry-hosts-dir",
-        REGISTRY_HOSTS_DIR,
-        "Directory with a directory of hosts.toml per registry, as containerd has it; read for every pull. It may be missing",
-        |options| &mut options.images.registry_hosts_dir,
-    ),
-    S::new(
-        "resolv-conf",
-        "",
-        "File with the DNS servers and search domains of the host, for pods and the cluster DNS. Default: /etc/resolv.conf, or if \
-         its servers are on loopback addresses, the file in which systemd-resolved or NetworkManager names the servers it asks",
-        |options| &mut options.network.resolv_conf,
-    ),
-    S::new(
-        "serialize-image-pulls",
-        "true",
-        "Pull one image at a time from each registry",
-        |options| &mut options.images.serialize_pulls,
+        "Further names and addresses in the certificate of the API server, separated by commas",
+        |options| &mut options.access.names,
     ),
 ];
 
 const CONTROL_PLANE: &[S] = &[
+    S::new(
+        "cluster-signing-duration",
+        "8760h0m0s",
+        "Maximum validity of certificates that are issued on request, as to nodes that join",
+        |options| &mut options.nodes.signing_duration,
+    ),
     S::new(
         "kubelet-certificate-authority",
         "",
@@ -294,28 +233,20 @@ const STORE: &[S] = &[
     ),
 ];
 
-const CNI_BIN_DIR: &str = "/opt/cni/bin";
-
 impl Server {
     /// Checks what the types of the settings do not; reports all errors together.
     pub(super) fn check(&self) -> Result<(), Mistakes> {
         let mut mistakes = Vec::new();
         self.check_node(&mut mistakes);
         self.check_store(&mut mistakes);
-        mistakes.extend(self.images.settings().err().into_iter().flatten());
 
         if self.nodes.simulated_nodes > 10_000 {
             mistakes.push(String::from("--simulated-nodes: at most 10000"));
         }
 
-        let names = [
-            ("cluster-domain", Some(&self.network.cluster_domain)),
-            ("node-name", self.network.node_name.0.as_ref()),
-        ];
-        for (flag, name) in names {
-            if let Some(Err(why)) = name.map(|name| subdomain(name)) {
-                mistakes.push(format!("--{flag}: {why}"));
-            }
+        self.access.check(&mut mistakes);
+        if let Err(why) = subdomain(&self.network.cluster_domain) {
+            mistakes.push(format!("--cluster-domain: {why}"));
         }
 
         if mistakes.is_empty() {
@@ -326,29 +257,13 @@ impl Server {
     }
 
     fn check_node(&self, mistakes: &mut Vec<String>) {
-        let given = [
-            ("node-name", self.network.node_name.0.is_some()),
-            ("kubelet-port", self.network.kubelet_port.is_some()),
-            ("pod-max-pids", self.pods.max_pids.is_some()),
-            (
-                "allowed-unsafe-sysctls",
-                !self.pods.allowed_unsafe_sysctls.is_empty(),
-            ),
-            ("cni-conf-dir", self.cni.conf_dir.is_some()),
-            ("resolv-conf", self.network.resolv_conf.is_some()),
-            ("cluster-dns", !self.network.cluster_dns.is_empty()),
-        ];
-        for (flag, _) in given.iter().filter(|(_, given)| *given && self.no_node) {
-            mistakes.push(format!("--{flag} cannot be used with --no-node"));
+        self.node.check(mistakes);
+        let mut given = self.node.given();
+        if !self.network.cluster_dns.is_empty() {
+            given.push("cluster-dns");
         }
-
-        let has_other_dirs = self
-            .cni
-            .bin_dirs
-            .iter()
-            .any(|dir| dir.as_os_str() != CNI_BIN_DIR);
-        if has_other_dirs && self.cni.conf_dir.is_none() {
-            mistakes.push(String::from("--cni-bin-dir requires --cni-conf-dir"));
+        for flag in given.into_iter().filter(|_| self.no_node) {
+            mistakes.push(format!("--{flag} cannot be used with --no-node"));
         }
     }
 

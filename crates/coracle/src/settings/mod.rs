@@ -9,6 +9,7 @@ pub(crate) mod declared;
 mod election;
 mod feature_gates;
 mod logs;
+mod node;
 mod omissions;
 mod serving;
 #[cfg(test)]
@@ -25,6 +26,9 @@ pub(crate) use api_client::{ApiClient, burst, kubeconfig, master, qps};
 pub(crate) use election::{ElectionOptions, election};
 pub(crate) use feature_gates::{Gates, feature_gates};
 pub(crate) use logs::{Logs, logs};
+pub(crate) use node::{
+    CniFlags, ImageFlags, NodeOptions, TaintText, check_addresses, check_labels, node, subdomain,
+};
 pub(crate) use omissions::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
 pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};
 

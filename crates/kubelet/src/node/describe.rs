@@ -1,7 +1,6 @@
 //! Builds the Node object. Pure.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use coracle_api::quantity::{Format, Quantity};
 use coracle_api::time::Timestamp;
@@ -54,6 +53,7 @@ pub(super) fn node(inputs: &StatusInputs<'_>) -> Node {
             ..ObjectMeta::default()
         },
         spec: Some(NodeSpec {
+            provider_id: config.provider_id.clone(),
             taints: Some(config.taints.clone()).filter(|taints| !taints.is_empty()),
             ..NodeSpec::default()
         }),
@@ -79,10 +79,7 @@ pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
 /// Builds the status of a node from its previous status.
 pub(super) fn status(inputs: &StatusInputs<'_>, before: &NodeStatus) -> NodeStatus {
     NodeStatus {
-        addresses: Some(addresses(
-            &inputs.config.node_name,
-            &inputs.config.addresses,
-        )),
+        addresses: Some(addresses(inputs.config)),
         capacity: Some(capacity(inputs)),
         allocatable: Some(allocatable(inputs)),
         conditions: Some(conditions(inputs, before)),
@@ -104,15 +101,18 @@ pub(super) fn status(inputs: &StatusInputs<'_>, before: &NodeStatus) -> NodeStat
     }
 }
 
-fn addresses(name: &str, addresses: &[IpAddr]) -> Vec<NodeAddress> {
+fn addresses(config: &Config) -> Vec<NodeAddress> {
     let of = |kind: &str, address: String| NodeAddress {
         type_: kind.to_owned(),
         address,
     };
-    let own = addresses
-        .iter()
-        .map(|address| of("InternalIP", address.to_string()));
-    own.chain([of("Hostname", name.to_owned())]).collect()
+    let own = config.addresses.iter();
+    let own = own.map(|address| of("InternalIP", address.to_string()));
+    let external = config.external_addresses.iter();
+    let external = external.map(|address| of("ExternalIP", address.to_string()));
+    own.chain(external)
+        .chain([of("Hostname", config.node_name.clone())])
+        .collect()
 }
 
 fn capacity(inputs: &StatusInputs<'_>) -> BTreeMap<String, Text> {

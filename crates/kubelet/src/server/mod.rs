@@ -37,6 +37,7 @@ use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+pub use coracle_serving::connection::Tls;
 pub use coracle_serving::{TlsError, certificate};
 
 use self::access::Access;
@@ -51,6 +52,8 @@ pub struct Server {
     pub pod_manager: PodManager,
     pub access: Access,
     pub world: World,
+    /// How its port speaks TLS.
+    pub tls: Tls,
     metrics: Registry,
     probe_metrics: Registry,
     pages: Pages,
@@ -101,6 +104,7 @@ impl Server {
             pod_manager,
             access,
             world,
+            tls: Tls::default(),
             tasks: Tasks::new(),
         }
     }
@@ -112,7 +116,7 @@ impl Server {
         certificate: Arc<dyn rustls::server::ResolvesServerCert>,
         stop: watch::Receiver<bool>,
     ) -> Result<(), TlsError> {
-        let acceptor = connection::acceptor(certificate, connection::Tls::default())?;
+        let acceptor = connection::acceptor(certificate, self.tls)?;
         connection::serve(&self, listener, acceptor, stop).await;
         self.tasks.stop().await;
         Ok(())
@@ -130,6 +134,10 @@ impl connection::Server for Server {
 
     fn world(&self) -> World {
         self.world
+    }
+
+    fn tls(&self) -> Tls {
+        self.tls
     }
 
     async fn answer(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use coracle_api::{Value, typed};
 use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Patch, Resource, Tasks};
 use coracle_cri::Runtime;
-use coracle_kubelet::{Config, Kubelet, LogRotation};
+use coracle_kubelet::{Config, Kubelet, LogRotation, Shown};
 use coracle_testkit::{Cluster, Machine, eventually, objects};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
 
@@ -58,6 +58,9 @@ impl World {
             cgroup_root: self.machine.cgroup_root.clone(),
             labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
             taints: Vec::new(),
+            external_addresses: Vec::new(),
+            provider_id: None,
+            registers: true,
             cluster_dns: vec!["10.96.0.10".parse().unwrap()],
             cluster_domain: "cluster.local".to_owned(),
             resolv_conf: "/etc/resolv.conf".into(),
@@ -71,7 +74,7 @@ impl World {
             port: 10250,
             healthz: Some(HEALTHZ.parse().unwrap()),
             version: "v1.36.0",
-            flags: Vec::new(),
+            shown: Shown::Flags(Vec::new()),
             journal: Journal::new(),
         };
 

@@ -14,7 +14,7 @@ use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 use coracle_kubelet::observed::Observed;
 use coracle_kubelet::pod_manager::PodManager;
-use coracle_kubelet::server::access::{Access, Authorities};
+use coracle_kubelet::server::access::{Access, AccessConfig, Authorities};
 use coracle_kubelet::server::{Server, certificate};
 use coracle_runtime::{
     Config, ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage, Runtime,
@@ -75,7 +75,14 @@ impl Node {
         let authorities = Authorities::new(&read("ca.crt")).unwrap();
         let client = cluster.client_as("system:node:here", &["system:nodes"]);
 
-        let access = Access::new("here", client, Some(authorities), false);
+        let access = Access::new(
+            "here",
+            client,
+            AccessConfig {
+                authorities: Some(authorities),
+                ..AccessConfig::default()
+            },
+        );
         let server = Server::over(
             "here",
             Arc::clone(&runtime) as Arc<_>,
