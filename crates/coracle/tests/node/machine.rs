@@ -49,22 +49,8 @@ impl Machine {
 
     /// A machine without a default route.
     pub(crate) fn isolated() -> Machine {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let namespace = format!("coracle-test-{}-{number}", std::process::id());
-        run("ip", &["netns", "add", &namespace]);
-
-        let folder = tempfile::tempdir().unwrap();
-        let machine = Machine {
-            namespace,
-            folder,
-            server: Mutex::default(),
-            cgroup: None,
-        };
-
+        let machine = Machine::unconnected();
         for line in [
-            "ip link set lo up",
             "ip link add up0 type bridge",
             "ip address add 192.0.2.2/24 dev up0",
             "ip link set up0 up",
@@ -73,6 +59,29 @@ impl Machine {
         }
 
         machine
+    }
+
+    /// A machine whose only interface is loopback.
+    pub(crate) fn unconnected() -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("coracle-test-{}-{number}", std::process::id());
+        run("ip", &["netns", "add", &namespace]);
+
+        let machine = Machine {
+            namespace,
+            folder: tempfile::tempdir().unwrap(),
+            server: Mutex::default(),
+            cgroup: None,
+        };
+        machine.types("ip link set lo up");
+        machine
+    }
+
+    /// The name of its network namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// A folder for other files of the test.
@@ -136,6 +145,25 @@ impl Machine {
 
     /// The same, after shell commands that set limits or variables.
     pub(crate) fn begin_after(&self, shell: &str, flags: &[&str]) {
+        self.launch(shell, &["server", "--node-name", "node-1"], flags);
+    }
+
+    /// Starts an agent without waiting.
+    pub(crate) fn begin_agent(&self, name: &str, flags: &[&str]) {
+        self.launch("", &["agent", "--node-name", name], flags);
+    }
+
+    /// Starts an agent and waits until its node is ready.
+    pub(crate) fn start_agent(&self, name: &str, flags: &[&str]) {
+        self.begin_agent(name, flags);
+        assert!(
+            self.is_ready_within(PATIENCE),
+            "the agent does not get ready"
+        );
+    }
+
+    /// Starts a server or an agent.
+    fn launch(&self, shell: &str, program: &[&str], flags: &[&str]) {
         let log = File::options()
             .create(true)
             .append(true)
@@ -150,7 +178,7 @@ impl Machine {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{join}{shell}\nexec \"$@\""), "sh"]);
 
-        let server = self.command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"]);
+        let server = self.command(CORACLE, &[program, &["--data-dir"]].concat());
         let server = command
             .arg(server.get_program())
             .args(server.get_args())
@@ -167,9 +195,11 @@ impl Machine {
     pub(crate) fn is_ready_within(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         loop {
-            if fs::read_to_string(self.said())
-                .unwrap()
-                .starts_with("coracle is ready at https://")
+            let said = fs::read_to_string(self.said()).unwrap();
+            let ready = ["coracle is ready at https://", "coracle agent is ready"];
+            if said
+                .lines()
+                .any(|line| ready.iter().any(|ready| line.starts_with(ready)))
             {
                 return true;
             }
@@ -190,7 +220,7 @@ impl Machine {
     }
 
     /// The file of the server's standard output.
-    fn said(&self) -> PathBuf {
+    pub(crate) fn said(&self) -> PathBuf {
         self.folder.path().join("said")
     }
 
