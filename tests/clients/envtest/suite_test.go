@@ -208,9 +208,14 @@ func TestUsersHaveTheirPermissions(t *testing.T) {
 		t.Fatalf("without a role: %v", err)
 	}
 
+	// Not the role "edit": a controller gathers its rules, and there is none.
+	must(t, direct.Create(background, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "devs"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
+	}))
 	must(t, direct.Create(background, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "devs"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "edit"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "devs"},
 		Subjects:   []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "devs"}},
 	}))
 	eventually(t, "the role is effective", func() bool { return jane.Create(background, configMap(in, "two")) == nil })
