@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds stock kube-apiserver, kube-controller-manager, kube-scheduler and kube-proxy for `make swap`, once, as one program
-# in target/test-tools/upstream with a link for each. Takes many minutes.
+# Builds stock kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet and kubeadm for `make swap`, once,
+# as one program in target/test-tools/upstream with a link for each. Takes many minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,7 @@ cat >main.go <<'EOF'
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -25,6 +26,8 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app/cmd"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -33,6 +36,8 @@ func main() {
 		"kube-controller-manager": func() *cobra.Command { return controllers.NewControllerManagerCommand() },
 		"kube-proxy":              func() *cobra.Command { return proxy.NewProxyCommand() },
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+		"kubeadm":                 func() *cobra.Command { return kubeadm.NewKubeadmCommand(os.Stdin, os.Stdout, os.Stderr) },
+		"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	}
 	program, ok := programs[filepath.Base(os.Args[0])]
 	if !ok {
@@ -55,7 +60,7 @@ nice -n 10 go build -mod=mod -trimpath -ldflags="-s -w -X $base.gitVersion=$vers
     -o ../upstream/program.new .
 cd ../upstream
 mv program.new program
-for name in kube-apiserver kube-controller-manager kube-proxy kube-scheduler; do
+for name in kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet; do
     ln -sf program "$name"
 done
 echo "$version" >version

@@ -9,6 +9,7 @@ import threading
 import time
 import urllib.request
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ADDRESS = "192.0.2.1"
 NODES = 5
 PATIENCE = 180
@@ -38,6 +39,10 @@ class Plane:
         self.until("the API server is ready", lambda: self.try_kubectl("get", "--raw", "/readyz") == "ok")
         for name in ["kube-controller-manager", "kube-scheduler"]:
             self.spawn(name, self.programs[name] + arguments(name, self.folder))
+        self.simulate()
+
+    def simulate(self):
+        """Starts simulated nodes, and waits until they and their control plane are ready."""
         simulated = ["simulated-nodes", "--kubeconfig", self.file("admin.conf"), "--renew-every", "2"]
         self.spawn("simulated-nodes", [self.coracle] + simulated + ["--nodes", str(NODES)])
         for lease in ["kube-controller-manager", "kube-scheduler"]:
@@ -75,14 +80,14 @@ class Plane:
     def file(self, name):
         return os.path.join(self.folder, name)
 
-    def kubeconfig(self, name):
+    def kubeconfig(self, name, authority=None, certificate=None, server=f"https://{ADDRESS}:6443"):
+        certificate = certificate or self.file(f"pki/{name}")
         text = {
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {
-                "certificate-authority": self.file("pki/ca.crt"), "server": f"https://{ADDRESS}:6443"}}],
+                "certificate-authority": authority or self.file("pki/ca.crt"), "server": server}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {
-                "client-certificate": self.file(f"pki/{name}.crt"), "client-key": self.file(f"pki/{name}.key")}}],
+            "users": [{"name": "u", "user": {"client-certificate": f"{certificate}.crt", "client-key": f"{certificate}.key"}}],
         }
         with open(self.file(f"{name}.conf"), "w") as out:
             json.dump(text, out)
