@@ -322,3 +322,23 @@ func TestControllersRunOnRequest(t *testing.T) {
 	eventually(t, "what is owned goes with its owner", gone(owned))
 	eventually(t, "the namespace is emptied", gone(home))
 }
+
+// As suites do that test a start: beside the other one, twice, with nothing left of the first life.
+func TestAnotherEnvironmentIsStartedTwice(t *testing.T) {
+	other := &envtest.Environment{}
+	for life := range 2 {
+		config, err := other.Start()
+		must(t, err)
+		its, err := client.New(config, client.Options{})
+		must(t, err)
+		made := configMap("default", "once")
+		if err := its.Create(background, made); err != nil {
+			t.Fatalf("life %d: %v", life, err)
+		}
+		err = direct.Get(background, client.ObjectKeyFromObject(made), made)
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("seen in the other environment: %v", err)
+		}
+		must(t, other.Stop())
+	}
+}
