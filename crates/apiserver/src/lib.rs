@@ -74,6 +74,7 @@ mod watching;
 pub mod webhook;
 pub mod webhook_config;
 
+pub use chain::Browsers;
 pub use coracle_client::World;
 pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;

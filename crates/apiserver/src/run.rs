@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_base::tls::certificates;
+use coracle_base::tls::{Limits, certificates};
 use coracle_client::{Journal, Repeats, World};
 use coracle_kinds::core::service::NodePorts;
 use coracle_serving::{Flag, HealthMetrics};
@@ -31,10 +31,10 @@ use crate::authn::{
     Authentication, Authenticator, Authorities, ClientCertificates, FrontProxy, FrontProxyConfig,
     ProxyHeaders,
 };
-use crate::bootstrap::{self, Advertised};
+use crate::bootstrap::{self, Advertised, EndpointReconciler, MasterLease};
 use crate::byte_budget::ByteBudget;
 use crate::cache::{Caches, FeedError};
-use crate::chain::{Chain, LastModes};
+use crate::chain::{Browsers, Chain, LastModes};
 use crate::connect::{Connect, Identity, KubeletConfig};
 use crate::definition_controller;
 use crate::files::{FileError, FromFiles};
@@ -48,7 +48,7 @@ use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
 use crate::registry::{AllocationMetrics, Expiry, Registry};
-use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
+use crate::serve::{self, CertificateFiles, NamedCertificate, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 use crate::webhook::conversion::Conversion;
 use crate::webhook::{AdmissionCredentials, Credentials, Route, Webhooks};
@@ -57,15 +57,25 @@ use crate::webhook::{AdmissionCredentials, Credentials, Route, Webhooks};
 /// pending.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// At shutdown, the store may take this long to forget the server's address.
+const WITHDRAW_WITHIN: Duration = Duration::from_secs(2);
+
 /// The configuration of a server, made once from a command line.
 pub struct Config {
     /// Its certificate with the chain, and the key.
     pub certificate: CertificateFiles,
-    /// Refuse what is older than TLS 1.3.
-    pub tls13_only: bool,
+    /// Other certificates, for clients that ask for their names.
+    pub named_certificates: Vec<NamedCertificate>,
+    /// What handshakes may agree to.
+    pub tls_limits: Limits,
     pub http2: bool,
     /// How many requests one HTTP/2 connection may have open.
     pub http2_streams: u32,
+    /// The share of HTTP/2 requests after which the client has to connect anew, so that clients come
+    /// to other servers behind the same address.
+    pub goaway_chance: f64,
+    /// What browsers are told.
+    pub browsers: Browsers,
     /// The CAs of client certificates; absent: client certificates are not accepted.
     pub client_authorities: Option<PathBuf>,
     /// The front proxies whose headers are trusted.
@@ -77,6 +87,8 @@ pub struct Config {
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
+    /// Whether the server puts its address into the endpoints of the Service `kubernetes`.
+    pub publishes_endpoints: bool,
     /// The compaction interval, where no other component compacts the store: history is kept for
     /// one interval at least and two at most.
     pub compaction: Option<Duration>,
@@ -124,15 +136,19 @@ impl Config {
                 certificate: nowhere(),
                 key: nowhere(),
             },
-            tls13_only: false,
+            named_certificates: Vec::new(),
+            tls_limits: Limits::default(),
             http2: true,
             http2_streams: 100,
+            goaway_chance: 0.0,
+            browsers: Browsers::default(),
             client_authorities: None,
             front_proxy: None,
             tokens: TokenConfig::default(),
             authorization: vec![Mode::Node, Mode::Rbac],
             anonymous: false,
             shared_store: false,
+            publishes_endpoints: true,
             compaction: None,
             admission: PluginFlags {
                 enable: vec!["NodeRestriction".to_string()],
@@ -296,7 +312,7 @@ pub async fn run(
         () = part(run_admission(&registry)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
         () = part(open_in_process(&in_process, &parts)) => Ok(()),
-        () = part(end(&parts.lifecycle, stop, config.shutdown_delay)) => Ok(()),
+        () = part(end(&parts, stop, config.shutdown_delay)) => Ok(()),
     }
 }
 
@@ -394,6 +410,7 @@ fn assemble(
         metrics,
         world,
         last_modes: LastModes::default(),
+        browsers: config.browsers.clone(),
     });
 
     let serving = address
@@ -401,6 +418,7 @@ fn assemble(
         .transpose()?;
     let facts = bootstrap::Facts {
         advertised: config.advertised.clone(),
+        reconciler: reconciler(config, &registry.store),
         client_authorities: trusted.clients,
         proxy_authorities: trusted.proxies,
         front_proxy: config.front_proxy.clone(),
@@ -417,11 +435,22 @@ fn assemble(
     })
 }
 
+fn reconciler(config: &Config, store: &Arc<dyn Store>) -> EndpointReconciler {
+    match (config.publishes_endpoints, config.shared_store) {
+        (false, _) => EndpointReconciler::None,
+        (true, false) => EndpointReconciler::Own,
+        (true, true) => {
+            EndpointReconciler::Leases(MasterLease::new(store.clone(), config.advertised.address))
+        }
+    }
+}
+
 /// What connections are served with.
 fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Serving>, TlsError> {
     let acceptor = serve::acceptor(&TlsConfig {
         certificate: config.certificate.clone(),
-        newest_only: config.tls13_only,
+        named_certificates: config.named_certificates.clone(),
+        limits: config.tls_limits.clone(),
         http2: config.http2,
         now: world.now,
     })?;
@@ -430,6 +459,7 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
         chain,
         acceptor,
         http2_streams: config.http2_streams,
+        goaway_chance: config.goaway_chance,
         drain_within: DRAIN_WITHIN.min(config.request_timeout),
     }))
 }
@@ -499,10 +529,13 @@ async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
 }
 
 /// Shuts the server down when `stop` is true, and never returns: the listener does.
-async fn end(lifecycle: &Lifecycle, mut stop: watch::Receiver<bool>, delay: Duration) {
+async fn end(parts: &Parts, mut stop: watch::Receiver<bool>, delay: Duration) {
+    let lifecycle = &parts.lifecycle;
     // If the sender was dropped, there will be no stop.
     if stop.wait_for(|stop| *stop).await.is_ok() {
         lifecycle.enter(Stage::Leaving);
+        let withdrawn = bootstrap::withdraw(&parts.loopback, &parts.facts);
+        drop(tokio::time::timeout(WITHDRAW_WITHIN, withdrawn).await);
         tokio::time::sleep(delay).await;
         lifecycle.enter(Stage::Draining);
     }

@@ -8,12 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, iter};
 
 use coracle_apiserver::metrics::BUILD;
-use coracle_apiserver::serve::CertificateFiles;
+use coracle_apiserver::serve::{self, CertificateFiles};
+use coracle_base::tls::named::{ByName, Named};
+use coracle_base::tls::server::certified_key;
 use coracle_client::{Client, Config, ConfigError, Election, Environment, ProxyHeaders, Tasks};
 use coracle_metrics::Registry;
 use coracle_serving::access::{Authorities, BadAuthority, FrontProxies, KeptFor};
-use coracle_serving::component::{FrontProxyFlags, Options};
+use coracle_serving::component::{FrontProxyFlags, NamedCertificate, Options};
 use coracle_serving::{About, Check, Checks, Component, Settings, TlsError, certificate};
+use coracle_settings::Mistakes;
 use rustls::server::ResolvesServerCert;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -45,8 +48,8 @@ pub(crate) enum PortError {
     Number(i64),
     #[error("--tls-cert-file and --tls-private-key-file must be specified together")]
     Half,
-    #[error("--tls-min-version: unknown TLS version {0:?}")]
-    TlsVersion(String),
+    #[error(transparent)]
+    Flags(#[from] Mistakes),
     #[error("cannot configure the API client for reviews")]
     Client(#[from] ConfigError),
 }
@@ -85,9 +88,13 @@ impl Port {
             }
         };
 
-        let listener = TcpListener::bind(address).await;
+        let listener = serve::bind(address, options.shares_port);
         let listener = listener.map_err(|error| PortError::Listen { address, error })?;
-        Ok(Some(Port::with(listener, &pair)?))
+        let port = Port::with(listener, &pair)?;
+        match options.named_certificates.as_slice() {
+            [] => Ok(Some(port)),
+            named => Ok(Some(port.with_named(named)?)),
+        }
     }
 
     /// Opens a port on loopback, with a certificate of the cluster's CA. In a process with all
@@ -117,6 +124,26 @@ impl Port {
         Ok(Port {
             listener,
             certificate: certificate(pair.certificate.as_bytes(), pair.key.as_bytes())?,
+        })
+    }
+
+    /// The port with more certificates, for clients that ask for their names.
+    fn with_named(self, files: &[NamedCertificate]) -> Result<Port, PortError> {
+        let named = files.iter().map(|files| {
+            let (chain, key) = (read(&files.certificate)?, read(&files.key)?);
+            let certificate =
+                certified_key(chain.as_bytes(), key.as_bytes()).map_err(TlsError::Certificate)?;
+            Ok(Named {
+                names: files.names.clone(),
+                certificate: Arc::new(certificate),
+            })
+        });
+
+        let named = named.collect::<Result<_, PortError>>()?;
+        let other = self.certificate;
+        Ok(Port {
+            certificate: Arc::new(ByName { named, other }),
+            ..self
         })
     }
 
@@ -216,6 +243,16 @@ fn leader_check(election: &Election) -> Check {
     Check::new("leaderElection", move || health.check(lasts))
 }
 
+fn named_certificates(serving: &Serving) -> Vec<NamedCertificate> {
+    let given = serving.tls_sni_cert_key.0.iter();
+    let named = given.map(|pair| NamedCertificate {
+        certificate: pair.certificate.clone(),
+        key: pair.key.clone(),
+        names: pair.names.clone(),
+    });
+    named.collect()
+}
+
 /// What the settings of a component say about its port.
 pub(crate) fn options(serving: &Serving, delegation: &Delegation) -> Result<Options, PortError> {
     let certificate = match (&serving.tls_cert_file, &serving.tls_private_key_file) {
@@ -223,11 +260,11 @@ pub(crate) fn options(serving: &Serving, delegation: &Delegation) -> Result<Opti
         (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
         _ => return Err(PortError::Half),
     };
-    let tls13_only = match serving.tls_min_version.as_str() {
-        "" | "VersionTLS12" => false,
-        "VersionTLS13" => true,
-        other => return Err(PortError::TlsVersion(other.to_owned())),
-    };
+    let mut mistakes = Vec::new();
+    let limits = serving.limits(&mut mistakes);
+    if !mistakes.is_empty() {
+        return Err(Mistakes(mistakes).into());
+    }
 
     Ok(Options {
         bind_address: serving
@@ -240,7 +277,9 @@ pub(crate) fn options(serving: &Serving, delegation: &Delegation) -> Result<Opti
             .cert_dir
             .clone()
             .filter(|dir| !dir.as_os_str().is_empty()),
-        tls13_only,
+        named_certificates: named_certificates(serving),
+        limits,
+        shares_port: serving.permit_port_sharing,
         http2_streams: match (serving.disable_http2, serving.http2_max_streams) {
             (true, _) => None,
             (false, 1..) => u32::try_from(serving.http2_max_streams).ok(),

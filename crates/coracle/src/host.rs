@@ -24,6 +24,13 @@ pub(crate) fn reachable_address(bind: IpAddr) -> IpAddr {
     routed.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
+/// The processors of the host, also those that this process may not use.
+pub(crate) fn processors() -> usize {
+    let listed = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let is_processor = |line: &&str| line.starts_with("processor");
+    listed.lines().filter(is_processor).count().max(1)
+}
+
 /// The host's name.
 pub(crate) fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

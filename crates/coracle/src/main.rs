@@ -17,6 +17,7 @@ mod etcd;
 mod host;
 mod image;
 mod instance;
+mod json_log;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_proxy;

@@ -26,8 +26,9 @@ use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
+use crate::json_log::JsonLines;
 use crate::parent::Parent;
-use crate::settings::Logs;
+use crate::settings::{LogFormat, Logs};
 
 /// Why a process cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,10 @@ pub(crate) fn log(logs: &Logs) {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false);
+    let lines = match logs.format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.event_format(JsonLines).boxed(),
+    };
 
     let subscriber = Registry::default().with(lines.with_filter(wanted));
     if tracing::subscriber::set_global_default(subscriber).is_err() {

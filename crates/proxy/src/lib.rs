@@ -21,8 +21,10 @@ mod node_network;
 pub mod rules;
 mod run;
 mod state;
+mod sysctls;
 
 pub use config::{Config, DetectLocal};
 pub use node_network::{NodeNetwork, NodeNetworkError};
 pub use run::{RunError, clean, run};
 pub use state::{HealthCheck, PodRanges, State};
+pub use sysctls::{Conntrack, SysctlError};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use coracle_api::go_text::Quoted;
+use coracle_base::tls::Limits;
 use coracle_client::{
     Change, Client, Informer, Informers, ProxyHeaders, Resource, Selection, Tasks, Typed, World,
 };
@@ -28,7 +29,7 @@ use crate::connection::{self, Server, Tls, TlsError};
 use crate::pages::{About, Pages};
 
 /// What flags say about the port, with upstream's defaults but for the port itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// `--bind-address`.
     pub bind_address: IpAddr,
@@ -38,8 +39,12 @@ pub struct Options {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// `--cert-dir`: where a self-signed certificate is kept; none: in memory.
     pub certificate_dir: Option<PathBuf>,
-    /// `--tls-min-version`.
-    pub tls13_only: bool,
+    /// `--tls-sni-cert-key`.
+    pub named_certificates: Vec<NamedCertificate>,
+    /// `--tls-min-version`, `--tls-cipher-suites`, `--tls-curve-preferences`.
+    pub limits: Limits,
+    /// `--permit-port-sharing`.
+    pub shares_port: bool,
     /// `--http2-max-streams-per-connection`; none: HTTP/1.1 only.
     pub http2_streams: Option<u32>,
     /// `--client-ca-file`; none: the CA that the API server publishes.
@@ -52,6 +57,15 @@ pub struct Options {
     pub always_allow: Vec<String>,
     /// `--authentication-token-webhook-cache-ttl` and the two of authorization.
     pub kept_for: KeptFor,
+}
+
+/// The files of a certificate for clients that ask for certain names.
+#[derive(Clone, Debug)]
+pub struct NamedCertificate {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// None: the names of the certificate.
+    pub names: Vec<String>,
 }
 
 /// What the flags of front proxies say.
@@ -71,7 +85,9 @@ impl Options {
             secure_port,
             certificate: None,
             certificate_dir: None,
-            tls13_only: false,
+            named_certificates: Vec::new(),
+            shares_port: false,
+            limits: Limits::default(),
             http2_streams: Some(connection::HTTP2_STREAMS),
             client_ca: None,
             front_proxy: None,
@@ -107,7 +123,7 @@ impl Component {
             pages: Pages::new(about, world),
             reviews: Reviews::new(clients, options.kept_for, true),
             tls: Tls {
-                tls13_only: options.tls13_only,
+                limits: options.limits.clone(),
                 http2_streams: options.http2_streams,
             },
             always_allow: options.always_allow.clone(),
@@ -172,7 +188,7 @@ impl Component {
         certificate: Arc<dyn ResolvesServerCert>,
         stop: watch::Receiver<bool>,
     ) -> Result<(), TlsError> {
-        let acceptor = connection::acceptor(certificate, self.tls)?;
+        let acceptor = connection::acceptor(certificate, &self.tls)?;
         connection::serve(&self, listener, acceptor, stop).await;
         Ok(())
     }
@@ -228,8 +244,8 @@ impl Server for Component {
         self.world
     }
 
-    fn tls(&self) -> Tls {
-        self.tls
+    fn http2_streams(&self) -> Option<u32> {
+        self.tls.http2_streams
     }
 
     async fn answer(

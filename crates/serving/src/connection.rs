@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_base::tls::Limits;
 use coracle_base::tls::server::{certified_key, requesting_certificates};
 use coracle_client::{ConnectionLimit, World};
 use http::{Method, Request};
@@ -47,10 +48,10 @@ pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCer
 }
 
 /// How a port speaks TLS and HTTP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Tls {
-    /// Refuse what is older than TLS 1.3.
-    pub tls13_only: bool,
+    /// What handshakes may agree to.
+    pub limits: Limits,
     /// Streams that an HTTP/2 connection may have open; none: HTTP/1.1 only.
     pub http2_streams: Option<u32>,
 }
@@ -61,7 +62,7 @@ pub const HTTP2_STREAMS: u32 = 100;
 impl Default for Tls {
     fn default() -> Tls {
         Tls {
-            tls13_only: false,
+            limits: Limits::default(),
             http2_streams: Some(HTTP2_STREAMS),
         }
     }
@@ -69,10 +70,9 @@ impl Default for Tls {
 
 pub fn acceptor(
     certificate: Arc<dyn ResolvesServerCert>,
-    tls: Tls,
+    tls: &Tls,
 ) -> Result<TlsAcceptor, TlsError> {
-    let settings =
-        requesting_certificates(certificate, tls.tls13_only, tls.http2_streams.is_some())?;
+    let settings = requesting_certificates(certificate, &tls.limits, tls.http2_streams.is_some())?;
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
@@ -97,8 +97,9 @@ pub trait Server: Send + Sync + 'static {
 
     fn world(&self) -> World;
 
-    fn tls(&self) -> Tls {
-        Tls::default()
+    /// Streams that an HTTP/2 connection may have open; none: HTTP/1.1 only.
+    fn http2_streams(&self) -> Option<u32> {
+        Some(HTTP2_STREAMS)
     }
 
     fn answer(
@@ -189,7 +190,7 @@ async fn serve_connection<S: Server>(
         }
     }
 
-    let streams = server.tls().http2_streams;
+    let streams = server.http2_streams();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
         let named = proxies.as_ref();

@@ -139,6 +139,7 @@ impl<T> Reader<'_, T> {
     fn set(&mut self, setting: &Setting<T>, path: &str, value: &Value) {
         let is_unset = match value {
             Value::Null => true,
+            _ if setting.null_is_default => false,
             Value::String(text) => matches!(text.as_str(), "" | "0s"),
             value => setting.zero_is_default && is_zero(value),
         };

@@ -23,6 +23,8 @@ pub struct Setting<T: 'static> {
     pub(crate) default_in_file: &'static str,
     /// Whether 0 in the file means the default.
     pub(crate) zero_is_default: bool,
+    /// Whether only null in the file means the default.
+    pub(crate) null_is_default: bool,
     pub(crate) field: fn(&mut T) -> &mut dyn Field,
 }
 
@@ -41,6 +43,7 @@ impl<T> Setting<T> {
             yields_to_file: false,
             default_in_file: "",
             zero_is_default: false,
+            null_is_default: false,
             field,
         }
     }
@@ -65,6 +68,15 @@ impl<T> Setting<T> {
     pub const fn default_in_file(self, default: &'static str) -> Setting<T> {
         Setting {
             default_in_file: default,
+            ..self
+        }
+    }
+
+    /// The setting, for which only null in the file means the default: it is a pointer upstream.
+    #[must_use]
+    pub const fn null_is_default(self) -> Setting<T> {
+        Setting {
+            null_is_default: true,
             ..self
         }
     }

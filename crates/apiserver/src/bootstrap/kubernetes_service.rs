@@ -19,10 +19,12 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{MANAGER, keep};
+use super::master_leases::RENEWED_EVERY;
+use super::{EndpointReconciler, Facts, MANAGER, keep};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
+use crate::registry::store_error;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -46,12 +48,7 @@ impl Advertised {
     }
 }
 
-pub(super) async fn run(
-    loopback: &Loopback,
-    advertised: &Advertised,
-    addresses: &Hook,
-    hook: &Hook,
-) {
+pub(super) async fn run(loopback: &Loopback, facts: &Facts, addresses: &Hook, hook: &Hook) {
     // Addresses are allocated from the ServiceCIDR.
     addresses.finished().await;
     let listening = [services(), endpoints(), slices()]
@@ -61,13 +58,29 @@ pub(super) async fn run(
         &*listening[1].notifier,
         &*listening[2].notifier,
     ];
-    keep(hook, &notifiers, async || {
-        ensure(loopback, advertised).await
-    })
-    .await;
+    let kept = || keep(hook, &notifiers, async || ensure(loopback, facts).await);
+    match &facts.reconciler {
+        EndpointReconciler::None | EndpointReconciler::Own => kept().await,
+        // Begun again, it looks at the leases of the others too.
+        EndpointReconciler::Leases(_) => loop {
+            drop(tokio::time::timeout(RENEWED_EVERY, kept()).await);
+        },
+    }
 }
 
-async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiError> {
+/// Takes the address of this server out of the endpoints, if it shares them with others.
+pub(super) async fn withdraw(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
+    match &facts.reconciler {
+        EndpointReconciler::Leases(leases) if !facts.advertised.address.is_loopback() => {
+            leases.end().await.map_err(|error| store_error(&error))?;
+            ensure(loopback, facts).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn ensure(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
+    let advertised = &facts.advertised;
     if loopback.cache(services()).get(KEY).is_none() {
         loopback
             .ensure(services(), NAMESPACE, MANAGER, &service(advertised))
@@ -79,10 +92,19 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
         return Ok(());
     }
 
+    let addresses = match &facts.reconciler {
+        EndpointReconciler::None => return Ok(()),
+        EndpointReconciler::Own => vec![advertised.address],
+        EndpointReconciler::Leases(leases) => {
+            let renewed = leases.renewed().await;
+            renewed.map_err(|error| store_error(&error))?
+        }
+    };
+
     put(
         loopback,
         endpoints(),
-        &wanted_endpoints(advertised),
+        &wanted_endpoints(advertised, &addresses),
         &["subsets"],
     )
     .await?;
@@ -90,7 +112,7 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
     put(
         loopback,
         slices(),
-        &wanted_slice(advertised),
+        &wanted_slice(advertised, &addresses),
         &["endpoints", "ports"],
     )
     .await
@@ -173,7 +195,7 @@ fn service(advertised: &Advertised) -> Value {
 }
 
 /// The label keeps controllers that mirror Endpoints from mirroring these.
-fn wanted_endpoints(advertised: &Advertised) -> Value {
+fn wanted_endpoints(advertised: &Advertised, addresses: &[IpAddr]) -> Value {
     let port = EndpointPort {
         name: Some("https".to_string()),
         port: i32::from(advertised.port),
@@ -181,22 +203,26 @@ fn wanted_endpoints(advertised: &Advertised) -> Value {
         app_protocol: None,
     };
 
-    let address = EndpointAddress {
-        ip: advertised.address.to_string(),
-        ..EndpointAddress::default()
+    let addresses: Vec<_> = addresses
+        .iter()
+        .map(|address| EndpointAddress {
+            ip: address.to_string(),
+            ..EndpointAddress::default()
+        })
+        .collect();
+    let subset = EndpointSubset {
+        addresses: Some(addresses.clone()),
+        not_ready_addresses: None,
+        ports: Some(vec![port]),
     };
 
     tree(&Endpoints {
         metadata: metadata(&[("endpointslice.kubernetes.io/skip-mirror", "true")]),
-        subsets: Some(vec![EndpointSubset {
-            addresses: Some(vec![address]),
-            not_ready_addresses: None,
-            ports: Some(vec![port]),
-        }]),
+        subsets: (!addresses.is_empty()).then(|| vec![subset]),
     })
 }
 
-fn wanted_slice(advertised: &Advertised) -> Value {
+fn wanted_slice(advertised: &Advertised, addresses: &[IpAddr]) -> Value {
     let port = SlicePort {
         name: Some("https".to_string()),
         port: Some(i32::from(advertised.port)),
@@ -204,8 +230,8 @@ fn wanted_slice(advertised: &Advertised) -> Value {
         app_protocol: None,
     };
 
-    let endpoint = Endpoint {
-        addresses: vec![advertised.address.to_string()],
+    let endpoint = |address: &IpAddr| Endpoint {
+        addresses: vec![address.to_string()],
         conditions: Some(EndpointConditions {
             ready: Some(true),
             ..EndpointConditions::default()
@@ -220,7 +246,7 @@ fn wanted_slice(advertised: &Advertised) -> Value {
             "IPv4"
         }
         .to_string(),
-        endpoints: Some(vec![endpoint]),
+        endpoints: Some(addresses.iter().map(endpoint).collect()),
         metadata: metadata(&[("kubernetes.io/service-name", NAME)]),
         ports: Some(vec![port]),
     })

@@ -11,6 +11,7 @@ mod flow_control;
 mod identity_lease;
 mod kubernetes_service;
 mod legacy_tokens;
+mod master_leases;
 mod priority_classes;
 mod rbac;
 mod service_cidr;
@@ -23,6 +24,7 @@ use futures_util::future::select_all;
 use tracing::warn;
 
 pub use kubernetes_service::Advertised;
+pub use master_leases::MasterLease;
 pub use rbac::node_rules;
 
 use crate::ApiError;
@@ -41,11 +43,22 @@ const MANAGER: &str = "kube-apiserver";
 /// What the objects are made from.
 pub struct Facts {
     pub advertised: Advertised,
+    pub reconciler: EndpointReconciler,
     /// The CAs of client certificates.
     pub client_authorities: Option<Arc<FromFiles<Authorities>>>,
     /// The CAs of front proxies.
     pub proxy_authorities: Option<Arc<FromFiles<Authorities>>>,
     pub front_proxy: Option<FrontProxyConfig>,
+}
+
+/// Which addresses the Service `kubernetes` leads to.
+pub enum EndpointReconciler {
+    /// Those that others put there.
+    None,
+    /// That of this server.
+    Own,
+    /// Those of all servers that share a store.
+    Leases(MasterLease),
 }
 
 /// The hooks of all parts.
@@ -120,7 +133,7 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
             ),
             kubernetes_service::run(
                 loopback,
-                &facts.advertised,
+                facts,
                 &hooks.service_cidr,
                 &hooks.kubernetes_service
             ),
@@ -139,6 +152,16 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
         api_services::run(loopback, &hooks.api_services),
         after_namespaces,
     );
+}
+
+/// Takes this server out of what others find, because it ends.
+pub async fn withdraw(loopback: &Loopback, facts: &Facts) {
+    if let Err(error) = kubernetes_service::withdraw(loopback, facts).await {
+        warn!(
+            error = error.message,
+            "cannot remove this server from the endpoints of the Service kubernetes"
+        );
+    }
 }
 
 /// Does it once, however often it must be tried.

@@ -3,10 +3,12 @@
 //! Outermost first: audit id, panic recovery, deadline, authentication, flow classification,
 //! authorization. Responses get the headers that all responses have.
 
+mod browsers;
 mod deadline;
 mod impersonation;
 mod panics;
 
+pub use browsers::Browsers;
 pub use impersonation::LastModes;
 
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub struct Chain {
     pub metrics: Arc<Metrics>,
     pub world: World,
     pub last_modes: LastModes,
+    pub browsers: Browsers,
 }
 
 /// The parsed head of a request.
@@ -65,12 +68,17 @@ impl Chain {
     ) -> Answer {
         let audit_id = self.audit_id(request.headers().get(AUDIT_ID));
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let mut answer = match panics::caught(self.pass(request, peer, &audit_id)).await {
-            Ok(answer) => answer,
-            Err(panic) => panics::answer(&panic, &method, &uri, &audit_id),
+        let origin = self.browsers.origin(request.headers());
+        let mut answer = match Browsers::preflight(&method, origin.as_ref()) {
+            Some(answer) => answer,
+            None => match panics::caught(self.pass(request, peer, &audit_id)).await {
+                Ok(answer) => answer,
+                Err(panic) => panics::answer(&panic, &method, &uri, &audit_id),
+            },
         };
 
         let headers = answer.headers_mut();
+        self.browsers.tell(origin, headers);
         headers
             .entry(header::CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));

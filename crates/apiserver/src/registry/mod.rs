@@ -55,6 +55,7 @@ pub use expiry::Expiry;
 pub(crate) use read::field_selector;
 pub use read::{List, RequiredVersion};
 pub use subresource::{Call, Content, Reply};
+pub(crate) use update::store_error;
 
 /// The most memory for the lists of an object when its fields are read.
 const MOST_IN_VIEW: usize = 64 * 1024 * 1024;

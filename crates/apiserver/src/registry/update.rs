@@ -542,7 +542,7 @@ fn carry(new: &mut Map, old: &Map, name: &str) {
     };
 }
 
-pub(super) fn store_error(error: &StoreError) -> ApiError {
+pub(crate) fn store_error(error: &StoreError) -> ApiError {
     match error {
         StoreError::Invalid(InvalidRequest::TooLarge { .. }) => {
             ApiError::unexplained("etcdserver: request is too large")

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coracle_client::World;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
@@ -87,7 +88,11 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     let (enough, peer) = (Arc::new(Notify::new()), Arc::new(peer));
     let service = {
         let (chain, pace, enough) = (serving.chain.clone(), pace.clone(), enough.clone());
+        let chance = serving.goaway_chance;
         service_fn(move |request: Request<Incoming>| {
+            if is_http2 && chance > 0.0 && share(chain.world) < chance {
+                enough.notify_one();
+            }
             let (work, unread) = (pace.request(), pace.answer());
             let sending = Sending { work, unread };
             respond(
@@ -137,6 +142,12 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     if let Err(error) = result {
         debug!(%address, %error, "connection ended");
     }
+}
+
+/// A random number from 0 to 1.
+fn share(world: World) -> f64 {
+    let random = u32::try_from((world.random)() >> 32).unwrap_or_default();
+    f64::from(random) / f64::from(u32::MAX)
 }
 
 async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<TlsStream<Socket>> {

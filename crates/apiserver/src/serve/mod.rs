@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use coracle_client::ConnectionLimit;
 use rustix::process::{Resource, getrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor};
+pub use tls::{CertificateFiles, NamedCertificate, TlsConfig, TlsError, acceptor};
 
 use crate::chain::Chain;
 
@@ -37,6 +37,8 @@ pub struct Serving {
     pub acceptor: TlsAcceptor,
     /// How many requests one HTTP/2 connection may have open.
     pub http2_streams: u32,
+    /// The share of HTTP/2 requests that are the last of their connection.
+    pub goaway_chance: f64,
     /// How long open requests may take to finish at shutdown.
     pub drain_within: Duration,
 }
@@ -54,9 +56,20 @@ fn connection_limit() -> ConnectionLimit {
     )
 }
 
-/// Binds the address; the port may be 0.
-pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
+/// Connections that may wait to be accepted.
+const WAITING: u32 = 1024;
+
+/// Binds the address; the port may be 0. A shared one can also be bound by other processes that
+/// share it, and the kernel divides connections among them.
+pub fn bind(address: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(is_shared)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// Serves until the server drains, then finishes what has begun.

@@ -1,12 +1,18 @@
 //! TLS to a server: which CAs are trusted, which certificate is presented.
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use super::{alpn, certificates, private_key, provider, signature};
 
@@ -44,13 +50,18 @@ pub enum TlsError {
     NoAuthorities,
     /// The TLS library reports an error.
     #[error("cannot set up TLS")]
-    Settings(#[from] rustls::Error),
+    Settings(#[from] Error),
 }
 
 /// Which servers are trusted.
 pub enum Trust {
     /// Those with a certificate that one of these CAs signed.
     Roots(RootCertStore),
+    /// These too, and those with one of these certificates, whoever signed it.
+    Certificates {
+        roots: RootCertStore,
+        trusted: Vec<CertificateDer<'static>>,
+    },
     /// All that hold the key of their certificate.
     Any,
 }
@@ -63,7 +74,7 @@ pub fn configure(
     trust: Trust,
     identity: Option<Identity>,
     http2: bool,
-) -> Result<ClientConfig, rustls::Error> {
+) -> Result<ClientConfig, Error> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
 
@@ -74,6 +85,12 @@ pub fn configure(
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate { algorithms })),
         Trust::Roots(roots) => builder.with_root_certificates(roots),
+        Trust::Certificates { roots, trusted } => {
+            let verifier = TrustedServer::new(roots, trusted)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+        }
     };
 
     let mut config = match identity {
@@ -89,7 +106,10 @@ pub fn configure(
 pub fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let trust = match (tls.insecure, &tls.authorities) {
         (true, _) => Trust::Any,
-        (false, Some(pem)) => Trust::Roots(usable_roots(pem)?),
+        (false, Some(pem)) => Trust::Certificates {
+            roots: usable_roots(pem)?,
+            trusted: certificates(pem).map_err(TlsError::Authority)?,
+        },
         (false, None) => Trust::Roots(system_roots()?),
     };
     let identity = match &tls.identity {
@@ -134,6 +154,112 @@ fn usable_roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
+/// Accepts servers whose certificate a trusted CA has signed, and those whose certificate is trusted
+/// itself, whoever has signed it: Go's library does so, and test frameworks configure webhooks with
+/// the certificate of the server instead of its CA.
+#[derive(Debug)]
+struct TrustedServer {
+    chains: Arc<WebPkiServerVerifier>,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl TrustedServer {
+    fn new(
+        roots: RootCertStore,
+        trusted: Vec<CertificateDer<'static>>,
+    ) -> Result<TrustedServer, Error> {
+        let chains =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+        Ok(TrustedServer {
+            chains: chains.map_err(|error| Error::General(error.to_string()))?,
+            trusted,
+        })
+    }
+}
+
+impl ServerCertVerifier for TrustedServer {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.trusted.contains(certificate) {
+            return verify_itself(certificate, name, now);
+        }
+        let chains = &self.chains;
+        chains.verify_server_cert(certificate, intermediates, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let chains = &self.chains;
+        chains.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let chains = &self.chains;
+        chains.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
+}
+
+/// Verifies all of a certificate but its signature: the name, the time, and what it is for.
+fn verify_itself(
+    certificate: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+    let (_, parsed) =
+        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+
+    let at = |time: ASN1Time| {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+        UnixTime::since_unix_epoch(Duration::from_secs(seconds))
+    };
+    let validity = parsed.validity();
+    let (not_before, not_after) = (at(validity.not_before), at(validity.not_after));
+    if now < not_before {
+        return Err(CertificateError::NotValidYetContext {
+            time: now,
+            not_before,
+        }
+        .into());
+    }
+    if now > not_after {
+        return Err(CertificateError::ExpiredContext {
+            time: now,
+            not_after,
+        }
+        .into());
+    }
+
+    let usage = parsed
+        .extended_key_usage()
+        .map_err(|_| CertificateError::BadEncoding)?;
+    match usage {
+        Some(usage) if !usage.value.server_auth && !usage.value.any => {
+            Err(CertificateError::InvalidPurpose.into())
+        }
+        _ => Ok(ServerCertVerified::assertion()),
+    }
+}
+
 /// Accepts any server that holds the key of its certificate.
 #[derive(Debug)]
 pub(super) struct AcceptAnyCertificate {
@@ -148,7 +274,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
+    ) -> Result<ServerCertVerified, Error> {
         Ok(ServerCertVerified::assertion())
     }
 
@@ -157,7 +283,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+    ) -> Result<HandshakeSignatureValid, Error> {
         signature::verify_tls12(message, certificate, signature, &self.algorithms)
     }
 
@@ -166,7 +292,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+    ) -> Result<HandshakeSignatureValid, Error> {
         signature::verify_tls13(message, certificate, signature, &self.algorithms)
     }
 

@@ -2,6 +2,8 @@
 //! for. All of them use `ring`.
 
 pub mod client;
+mod limits;
+pub mod named;
 pub mod server;
 mod signature;
 #[cfg(test)]
@@ -9,6 +11,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use limits::Limits;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;

@@ -14,20 +14,20 @@ use rustls::{
     SupportedProtocolVersion,
 };
 
-use super::{alpn, certificates, private_key, provider, roots, signature};
+use super::{Limits, alpn, certificates, private_key, provider, roots, signature};
 
 /// A port that asks clients for a certificate, requires none, and verifies none: the handshake
 /// only proves that a client holds the key of what it presents.
 pub fn requesting_certificates(
     serving: Arc<dyn ResolvesServerCert>,
-    tls13_only: bool,
+    limits: &Limits,
     http2: bool,
 ) -> Result<ServerConfig, rustls::Error> {
-    let provider = provider();
+    let provider = limits.provider();
     let algorithms = provider.signature_verification_algorithms;
 
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions(tls13_only))?
+        .with_protocol_versions(versions(limits))?
         .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
         .with_cert_resolver(serving);
     config.alpn_protocols = alpn(http2);
@@ -39,10 +39,10 @@ pub fn requesting_certificates(
 pub fn requiring_certificates(
     serving: CertifiedKey,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    tls13_only: bool,
+    limits: &Limits,
 ) -> Result<ServerConfig, rustls::Error> {
-    let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions(tls13_only))?;
+    let builder = ServerConfig::builder_with_provider(limits.provider())
+        .with_protocol_versions(versions(limits))?;
     let builder = match verifier {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
@@ -55,9 +55,9 @@ pub fn requiring_certificates(
     Ok(config)
 }
 
-fn versions(tls13_only: bool) -> &'static [&'static SupportedProtocolVersion] {
+fn versions(limits: &Limits) -> &'static [&'static SupportedProtocolVersion] {
     static ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
-    match tls13_only {
+    match limits.tls13_only {
         true => ONLY_TLS13,
         false => rustls::DEFAULT_VERSIONS,
     }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rcgen::{CertificateParams, CustomExtension, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair,
+};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -10,7 +13,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, ServerConnection, SupportedProtocolVersion};
 
 use super::client::{AcceptAnyCertificate, Tls, config};
-use super::{provider, server};
+use super::{Limits, provider, server};
 
 /// A certificate with an extension that rustls does not know and must not ignore.
 fn unsupported() -> (CertificateDer<'static>, KeyPair) {
@@ -48,7 +51,7 @@ fn shake(
     let name = ServerName::try_from("other.example").unwrap();
     let mut client = ClientConnection::new(Arc::new(config), name)?;
 
-    let config = server::requesting_certificates(serving, false, true)?;
+    let config = server::requesting_certificates(serving, &Limits::default(), true)?;
     let mut server = ServerConnection::new(Arc::new(config))?;
 
     while client.is_handshaking() || server.is_handshaking() {
@@ -85,6 +88,65 @@ fn of_unverified_certificates_only_the_key_counts() {
             shake(version, good.clone(), bad).unwrap_err();
         }
     }
+}
+
+/// A handshake of a client that trusts these certificates with the server of that name.
+fn reach(trusted: &str, name: &str, serving: &(String, String)) -> Result<(), rustls::Error> {
+    let tls = Tls {
+        authorities: Some(trusted.as_bytes().to_vec()),
+        ..Tls::default()
+    };
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(config(&tls).unwrap()), name)?;
+
+    let serving = server::certified_key(serving.0.as_bytes(), serving.1.as_bytes()).unwrap();
+    let config = server::requiring_certificates(serving, None, &Limits::default())?;
+    let mut server = ServerConnection::new(Arc::new(config))?;
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).unwrap();
+        server.read_tls(&mut bytes.as_slice()).unwrap();
+        server.process_new_packets()?;
+
+        let mut bytes = Vec::new();
+        server.write_tls(&mut bytes).unwrap();
+        client.read_tls(&mut bytes.as_slice()).unwrap();
+        client.process_new_packets()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_certificate_that_is_trusted_itself_needs_no_authority() {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let issue = |change: &dyn Fn(&mut CertificateParams)| {
+        let mut params = CertificateParams::new(["a.example".to_owned()]).unwrap();
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.signed_by(&key, &authority).unwrap().pem();
+        (pem, key.serialize_pem())
+    };
+    let plain = issue(&|_| {});
+    let other = issue(&|_| {});
+
+    reach(&plain.0, "a.example", &plain).unwrap();
+    reach(&authority.pem(), "a.example", &other).unwrap();
+    reach(&plain.0, "a.example", &other).unwrap_err();
+    reach(&plain.0, "b.example", &plain).unwrap_err();
+
+    let expired = issue(&|params| params.not_after = rcgen::date_time_ymd(2001, 1, 1));
+    reach(&expired.0, "a.example", &expired).unwrap_err();
+    let early = issue(&|params| {
+        params.not_before = rcgen::date_time_ymd(3000, 1, 1);
+        params.not_after = rcgen::date_time_ymd(3001, 1, 1);
+    });
+    reach(&early.0, "a.example", &early).unwrap_err();
+    let of_a_client = issue(&|params| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    });
+    reach(&of_a_client.0, "a.example", &of_a_client).unwrap_err();
 }
 
 #[test]

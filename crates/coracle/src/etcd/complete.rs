@@ -7,6 +7,7 @@ use std::{fs, iter};
 
 use coracle_api::time::parse_duration;
 use coracle_apiserver::serve::CertificateFiles;
+use coracle_base::tls::Limits;
 use coracle_settings::Mistakes;
 use coracle_store::embedded::Config;
 use coracle_store::etcd_server::{
@@ -226,6 +227,24 @@ fn history(options: &Options, mistakes: &mut Vec<String>) -> Config {
     config
 }
 
+/// What handshakes may agree to.
+fn limits(options: &Options) -> Result<Limits, Mistakes> {
+    let (mut limits, mut mistakes) = (Limits::default(), Vec::new());
+    limits.tls13_only = options.tls_min_version == "TLS1.3";
+    match limits.only_suites(&options.cipher_suites) {
+        Ok(missing) if missing.is_empty() => {}
+        Ok(missing) => tracing::warn!(
+            ?missing,
+            "cipher suites not available; connections do not use them"
+        ),
+        Err(why) => mistakes.push(format!("--cipher-suites: {why}")),
+    }
+    match mistakes.is_empty() {
+        true => Ok(limits),
+        false => Err(Mistakes(mistakes)),
+    }
+}
+
 /// TLS for the URLs that have it.
 fn tls(options: &Options, data_dir: &Path) -> Result<Option<ServerTls>, EtcdError> {
     let files = match (&options.cert_file, &options.key_file) {
@@ -251,7 +270,7 @@ fn tls(options: &Options, data_dir: &Path) -> Result<Option<ServerTls>, EtcdErro
         certificate: read(&files.certificate)?,
         key: read(&files.key)?,
         clients,
-        tls13_only: options.tls_min_version == "TLS1.3",
+        limits: limits(options)?,
     }))
 }
 

@@ -182,12 +182,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "cipher suites are those of the TLS library, all of which are considered secure",
-        treatment: Treatment::Only(&[""]),
-        values: &["cipher-suites"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "the newest version that both sides have is used",
         treatment: Treatment::Only(&["", "TLS1.3"]),
         values: &["tls-max-version"],

@@ -31,6 +31,7 @@ pub(super) struct Options {
     pub(super) client_cert_allowed_hostname: Vec<String>,
     pub(super) auto_tls: bool,
     pub(super) tls_min_version: String,
+    pub(super) cipher_suites: Vec<String>,
     pub(super) auto_compaction_mode: String,
     pub(super) auto_compaction_retention: String,
     pub(super) unsafe_no_fsync: bool,

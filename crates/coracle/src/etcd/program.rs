@@ -131,6 +131,12 @@ const SECURITY: &[S] = &[
         |options| &mut options.cert_file,
     ),
     S::new(
+        "cipher-suites",
+        "",
+        "Cipher suites of TLS 1.2, by their names in Go; those that do not exist here are left out. Default: all",
+        |options| &mut options.cipher_suites,
+    ),
+    S::new(
         "client-cert-allowed-hostname",
         "",
         "Accept only client certificates for one of these host names or addresses",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use coracle_apiserver::Config;
 use coracle_apiserver::admission::{AdmissionConfiguration, PluginFlags, TolerationSeconds};
 use coracle_apiserver::bootstrap::Advertised;
-use coracle_apiserver::serve::CertificateFiles;
+use coracle_apiserver::serve::{CertificateFiles, NamedCertificate};
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::webhook::Route;
 use coracle_client::Journal;
@@ -56,8 +56,9 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let advertise = advertise_address(options, bind);
     let service_cidrs = service_cidrs(options, advertise, &mut mistakes);
 
-    let tls13_only = tls13_only(options, &mut mistakes);
+    let tls_limits = options.serving.limits(&mut mistakes);
     let streams = http2_streams(options, &mut mistakes);
+    let browsers = super::browsers::complete(options, &mut mistakes);
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
     let access = access::complete(
@@ -81,15 +82,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
 
     let storage = storage(options, &mut mistakes);
 
-    if options.request_timeout.is_zero() {
-        mistakes.push("--request-timeout can not be negative value".to_string());
-    }
-
-    let min_request_timeout = u64::try_from(options.min_request_timeout).unwrap_or_else(|_| {
-        mistakes.push("--min-request-timeout can not be negative value".to_string());
-        0
-    });
-
+    let min_request_timeout = check_requests(options, &mut mistakes);
     let kubelets = super::kubelets::complete(options, &mut mistakes);
 
     if !mistakes.is_empty() {
@@ -117,15 +110,19 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             journal: Journal::new(),
             flags: Vec::new(),
             certificate,
-            tls13_only,
+            named_certificates: named_certificates(options),
+            tls_limits,
             http2: !options.serving.disable_http2,
             http2_streams: streams,
+            goaway_chance: options.goaway_chance,
+            browsers,
             client_authorities: options.access.client_ca_file.clone(),
             front_proxy: access.front_proxy,
             tokens: access.tokens,
             authorization: access.authorization,
             anonymous: access.anonymous,
             shared_store: storage.is_shared(),
+            publishes_endpoints: options.endpoint_reconciler_type != "none",
             compaction: storage.compaction(),
             admission,
             plugin_configurations,
@@ -152,6 +149,27 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         },
         own_certificate,
         storage,
+    })
+}
+
+/// Checks the limits of requests; returns the shortest time of a watch in seconds.
+fn check_requests(options: &Options, mistakes: &mut Vec<String>) -> u64 {
+    if !(0.0..=0.02).contains(&options.goaway_chance) {
+        mistakes.push("--goaway-chance can not be less than 0 or greater than 0.02".to_owned());
+    }
+    if !matches!(options.endpoint_reconciler_type.as_str(), "lease" | "none") {
+        mistakes.push(format!(
+            "--endpoint-reconciler-type {:?} is not supported: must be lease or none",
+            options.endpoint_reconciler_type
+        ));
+    }
+    if options.request_timeout.is_zero() {
+        mistakes.push("--request-timeout can not be negative value".to_string());
+    }
+
+    u64::try_from(options.min_request_timeout).unwrap_or_else(|_| {
+        mistakes.push("--min-request-timeout can not be negative value".to_string());
+        0
     })
 }
 
@@ -323,21 +341,16 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
     ranges
 }
 
-fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
-    match options.serving.tls_min_version.as_str() {
-        "" | "VersionTLS12" => false,
-        "VersionTLS13" => true,
-        old @ ("VersionTLS10" | "VersionTLS11") => {
-            mistakes.push(format!(
-                "--tls-min-version {old:?} is not supported: must be VersionTLS12 or VersionTLS13"
-            ));
-            false
-        }
-        other => {
-            mistakes.push(format!("unknown tls version {other:?}"));
-            false
-        }
-    }
+fn named_certificates(options: &Options) -> Vec<NamedCertificate> {
+    let given = options.serving.tls_sni_cert_key.0.iter();
+    let named = given.map(|named| NamedCertificate {
+        files: CertificateFiles {
+            certificate: named.certificate.clone(),
+            key: named.key.clone(),
+        },
+        names: named.names.clone(),
+    });
+    named.collect()
 }
 
 fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {

@@ -2,6 +2,7 @@
 //! an etcd.
 
 mod access;
+mod browsers;
 mod complete;
 mod kubelets;
 mod omissions;
@@ -76,8 +77,7 @@ async fn serve(options: &Options, flags: Vec<Flag>) -> Result<(), ServerError> {
 
     let opened = settings.storage.open()?;
     let address = settings.listen;
-    let listener = serve::bind(address)
-        .await
+    let listener = serve::bind(address, options.serving.permit_port_sharing)
         .map_err(|error| ServerError::Bind { address, error })?;
 
     let in_process = InProcess::default();

@@ -116,12 +116,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "HTTP/2 connections are not closed at random",
-        treatment: Treatment::Only(&["0"]),
-        values: &["goaway-chance"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "every resource has a watch cache, whose size follows its changes",
         treatment: Treatment::Only(&["true"]),
         switches: &["watch-cache"],
@@ -177,11 +171,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "this server is the only endpoint of the Service kubernetes",
-        values: &["endpoint-reconciler-type"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "it is deprecated and has no effect upstream",
         treatment: Treatment::Ignored,
         switches: &["enable-logs-handler"],
@@ -223,14 +212,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         why: "there is no tracing",
         treatment: Treatment::Only(&[""]),
         values: &["tracing-config-file"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "headers for browsers are not sent",
-        values: &[
-            "cors-allowed-origins",
-            "strict-transport-security-directives",
-        ],
         ..Omission::NONE
     },
     Omission {

@@ -5,7 +5,7 @@ use coracle_settings::{Format, Program, Section, Setting};
 use super::omissions::OMISSIONS;
 use super::options::Options;
 use crate::settings::{
-    LOGGING, METRICS, PROFILING, SERVING, VERSIONS, feature_gates, logs, serving,
+    HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS, feature_gates, logs, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -25,7 +25,15 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("logs", &logs()),
         section("misc", MISC),
     ],
-    omissions: &[OMISSIONS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS],
+    omissions: &[
+        OMISSIONS,
+        HIDDEN_METRICS,
+        LOGGING,
+        METRICS,
+        PROFILING,
+        SERVING,
+        VERSIONS,
+    ],
     format: Format::None,
 };
 
@@ -43,6 +51,26 @@ const GENERIC: &[S] = &[
         "",
         "Address at which the cluster reaches this server. Default: --bind-address, or, if that is unspecified, the address of the interface with the default route",
         |options| &mut options.advertise_address,
+    ),
+    S::new(
+        "cors-allowed-origins",
+        "",
+        "Regular expressions of the origins whose pages may read answers in a browser. Each must have ^ or // for the start \
+         of the host, and $ or : for its end",
+        |options| &mut options.cors_allowed_origins,
+    ),
+    S::new(
+        "goaway-chance",
+        "0",
+        "Share of HTTP/2 requests, at most 0.02, after which the client connects anew, so that connections spread over \
+         several servers",
+        |options| &mut options.goaway_chance,
+    ),
+    S::new(
+        "strict-transport-security-directives",
+        "",
+        "Directives of the header Strict-Transport-Security: max-age=SECONDS, includeSubDomains, preload. Default: no header",
+        |options| &mut options.transport_directives,
     ),
     S::new(
         "min-request-timeout",
@@ -269,6 +297,13 @@ const MISC: &[S] = &[
         "false",
         "Allow privileged containers",
         |options| &mut options.allow_privileged,
+    ),
+    S::new(
+        "endpoint-reconciler-type",
+        "lease",
+        "Which addresses the Service kubernetes leads to: lease, those of all servers that share the etcd; none, those that \
+         others put there",
+        |options| &mut options.endpoint_reconciler_type,
     ),
     S::new(
         "controllers",

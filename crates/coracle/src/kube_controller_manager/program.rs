@@ -5,8 +5,8 @@ use coracle_settings::{Format, Program, Section, Setting};
 use super::omissions::OMISSIONS;
 use super::options::Options;
 use crate::settings::{
-    LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization, burst, election,
-    feature_gates, kubeconfig, logs, master, qps, serving,
+    HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization,
+    burst, election, feature_gates, kubeconfig, logs, master, qps, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -52,7 +52,15 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("logs", &logs()),
         section("misc", &[kubeconfig(), master()]),
     ],
-    omissions: &[OMISSIONS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS],
+    omissions: &[
+        OMISSIONS,
+        HIDDEN_METRICS,
+        LOGGING,
+        METRICS,
+        PROFILING,
+        SERVING,
+        VERSIONS,
+    ],
     format: Format::None,
 };
 

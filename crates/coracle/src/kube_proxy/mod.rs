@@ -8,12 +8,14 @@ mod tests;
 
 use std::fs;
 
+use coracle_base::error_chain;
 use coracle_client::Client;
-use coracle_proxy::{Config, DetectLocal, RunError};
+use coracle_proxy::{Config, DetectLocal, RunError, SysctlError};
 use coracle_serving::{Flag, Settings};
 use coracle_settings::Mistakes;
 
 use crate::component_port::component_metrics;
+use crate::host;
 use crate::process::{self, ProcessError};
 use crate::settings::{self, Arguments};
 use crate::world::WORLD;
@@ -32,6 +34,10 @@ pub(crate) enum ProxyError {
     Run(#[from] RunError),
     #[error(transparent)]
     Filter(#[from] coracle_netlink::nftables::NftablesError),
+    #[error(transparent)]
+    Sysctl(#[from] SysctlError),
+    #[error(transparent)]
+    WriteConfig(#[from] settings::WriteConfigError),
 }
 
 #[cfg(test)]
@@ -44,6 +50,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
         return Ok(());
     };
     options.feature_gates.set()?;
+    if let Some(file) = options.write_config_to.clone() {
+        return Ok(settings::write_configuration(
+            &PROGRAM,
+            &mut options,
+            &file,
+        )?);
+    }
 
     let config = Config {
         version: coracle_apiserver::VERSION,
@@ -52,6 +65,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
     };
     if options.cleanup {
         return Ok(coracle_proxy::clean(&config.table)?);
+    }
+
+    let tracked = options.conntrack.complete().apply(host::processors());
+    if options.init_only {
+        return Ok(tracked?);
+    }
+    // In a container these settings may belong to the host.
+    if let Err(error) = tracked {
+        tracing::warn!(error = %error_chain(&error), "cannot set up connection tracking; continuing with the kernel's settings");
     }
 
     // As upstream: the proxy runs without it, too.

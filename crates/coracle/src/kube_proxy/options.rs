@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coracle_proxy::compile::NodePortAddresses;
-use coracle_proxy::{Config, DetectLocal};
+use coracle_proxy::{Config, Conntrack, DetectLocal};
 use coracle_settings::{Mistakes, Part};
 use ipnet::IpNet;
 
@@ -38,6 +38,21 @@ pub(super) struct Options {
     pub(super) metrics_address: String,
     pub(super) metrics_port: i32,
     pub(super) oom_score_adj: i32,
+    pub(super) conntrack: ConntrackOptions,
+    pub(super) init_only: bool,
+    pub(super) write_config_to: Option<PathBuf>,
+}
+
+/// Settings of connection tracking.
+#[derive(Default)]
+pub(super) struct ConntrackOptions {
+    pub(super) max_per_core: i32,
+    pub(super) min: i32,
+    pub(super) tcp_established_timeout: Duration,
+    pub(super) tcp_close_wait_timeout: Duration,
+    pub(super) tcp_be_liberal: bool,
+    pub(super) udp_timeout: Duration,
+    pub(super) udp_stream_timeout: Duration,
 }
 
 impl Part<ApiClient> for Options {
@@ -71,6 +86,7 @@ impl Options {
             );
         }
 
+        validator.conntrack(&self.conntrack);
         if !(-1000..=1000).contains(&self.oom_score_adj) {
             let value = self.oom_score_adj.to_string();
             validator.invalid(
@@ -111,6 +127,22 @@ impl Options {
     }
 }
 
+impl ConntrackOptions {
+    /// The settings; numbers that are not valid are 0.
+    pub(super) fn complete(&self) -> Conntrack {
+        let number = |number: i32| u64::try_from(number).unwrap_or_default();
+        Conntrack {
+            max_per_core: number(self.max_per_core),
+            min: number(self.min),
+            tcp_established_timeout: self.tcp_established_timeout,
+            tcp_close_wait_timeout: self.tcp_close_wait_timeout,
+            tcp_be_liberal: self.tcp_be_liberal,
+            udp_timeout: self.udp_timeout,
+            udp_stream_timeout: self.udp_stream_timeout,
+        }
+    }
+}
+
 /// Collects validation errors.
 struct Validator {
     errors: Vec<String>,
@@ -122,6 +154,17 @@ impl Validator {
             "" | "nftables" => {}
             "iptables" | "ipvs" => self.invalid("Mode", mode, "only nftables is supported"),
             _ => self.invalid("Mode", mode, "must be iptables, ipvs, nftables or blank"),
+        }
+    }
+
+    fn conntrack(&mut self, options: &ConntrackOptions) {
+        let numbers = [("MaxPerCore", options.max_per_core), ("Min", options.min)];
+        for (field, number) in numbers.into_iter().filter(|(_, number)| *number < 0) {
+            self.invalid(
+                &format!("KubeProxyConntrackConfiguration.{field}"),
+                &number.to_string(),
+                "must be greater than or equal to 0",
+            );
         }
     }
 

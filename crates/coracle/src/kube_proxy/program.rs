@@ -3,7 +3,9 @@
 use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, Unknown};
 
 use super::options::{HEALTHZ, METRICS_ADDRESS, Options};
-use crate::settings::{LOGGING, burst, feature_gates, kubeconfig, logs, master, qps};
+use crate::settings::{
+    HIDDEN_METRICS, LOGGING, burst, feature_gates, kubeconfig, logs, master, qps,
+};
 
 pub(super) const PROGRAM: Program<Options> = Program {
     name: "kube-proxy",
@@ -11,12 +13,13 @@ pub(super) const PROGRAM: Program<Options> = Program {
             when it stops.",
     sections: &[
         section("kube-proxy", FLAGS),
+        section("kube-proxy", CONNTRACK),
         section("kube-proxy", CLIENT),
         section("kube-proxy", &logs()),
         section("kube-proxy", GATES),
         section("", FILE),
     ],
-    omissions: &[OMISSIONS, LOGGING],
+    omissions: &[OMISSIONS, LOGGING, HIDDEN_METRICS],
     format: Format::Kind {
         api_version: "kubeproxy.config.k8s.io/v1alpha1",
         kind: "KubeProxyConfiguration",
@@ -112,6 +115,12 @@ const FLAGS: &[S] = &[
     )
     .key("hostnameOverride"),
     S::new(
+        "init-only",
+        "false",
+        "Set up connection tracking, which needs all rights of root, and exit; the proxy then needs only CAP_NET_ADMIN",
+        |options| &mut options.init_only,
+    ),
+    S::new(
         "iptables-min-sync-period",
         "1s",
         "Minimum interval between changes of the rules. Applies to nftables, as upstream",
@@ -191,6 +200,73 @@ const FLAGS: &[S] = &[
     )
     .key("mode")
     .yields_to_file(),
+    S::new(
+        "write-config-to",
+        "",
+        "Write the configuration to this file, and exit",
+        |options| &mut options.write_config_to,
+    ),
+];
+
+const CONNTRACK: &[S] = &[
+    S::new(
+        "conntrack-max-per-core",
+        "32768",
+        "Connections that the kernel tracks at most, for each processor; 0: as the kernel has it",
+        |options| &mut options.conntrack.max_per_core,
+    )
+    .key("conntrack.maxPerCore")
+    .yields_to_file(),
+    S::new(
+        "conntrack-min",
+        "131072",
+        "Connections that the kernel tracks at least, however few processors there are",
+        |options| &mut options.conntrack.min,
+    )
+    .key("conntrack.min")
+    .yields_to_file(),
+    S::new(
+        "conntrack-tcp-be-liberal",
+        "false",
+        "Track TCP packets outside of the window too, instead of marking them as invalid",
+        |options| &mut options.conntrack.tcp_be_liberal,
+    )
+    .key("conntrack.tcpBeLiberal")
+    .yields_to_file(),
+    S::new(
+        "conntrack-tcp-timeout-close-wait",
+        "1h0m0s",
+        "Time after which a TCP connection that one side has closed is forgotten; 0s: as the kernel has it",
+        |options| &mut options.conntrack.tcp_close_wait_timeout,
+    )
+    .key("conntrack.tcpCloseWaitTimeout")
+    .null_is_default()
+    .yields_to_file(),
+    S::new(
+        "conntrack-tcp-timeout-established",
+        "24h0m0s",
+        "Time after which an idle TCP connection is forgotten; 0s: as the kernel has it",
+        |options| &mut options.conntrack.tcp_established_timeout,
+    )
+    .key("conntrack.tcpEstablishedTimeout")
+    .null_is_default()
+    .yields_to_file(),
+    S::new(
+        "conntrack-udp-timeout",
+        "0s",
+        "Time after which an idle UDP connection without a reply is forgotten; 0s: as the kernel has it",
+        |options| &mut options.conntrack.udp_timeout,
+    )
+    .key("conntrack.udpTimeout")
+    .yields_to_file(),
+    S::new(
+        "conntrack-udp-timeout-stream",
+        "0s",
+        "Time after which an idle UDP connection with replies is forgotten; 0s: as the kernel has it",
+        |options| &mut options.conntrack.udp_stream_timeout,
+    )
+    .key("conntrack.udpStreamTimeout")
+    .yields_to_file(),
 ];
 
 /// Settings without a flag.
@@ -226,20 +302,6 @@ const OMISSIONS: &[Omission] = &[
         ],
     },
     Omission {
-        why: "settings of conntrack are the machine's",
-        treatment: Treatment::Ignored,
-        switches: &["conntrack-tcp-be-liberal"],
-        values: &[
-            "conntrack-max-per-core",
-            "conntrack-min",
-            "conntrack-tcp-timeout-close-wait",
-            "conntrack-tcp-timeout-established",
-            "conntrack-udp-timeout",
-            "conntrack-udp-timeout-stream",
-        ],
-        keys: &["conntrack"],
-    },
-    Omission {
         why: "the proxy follows events; nothing is read periodically",
         treatment: Treatment::Ignored,
         values: &["config-sync-period"],
@@ -263,27 +325,10 @@ const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "rules need their rights as long as the proxy runs",
-        treatment: Treatment::Only(&["false"]),
-        switches: &["init-only"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "metrics cannot be selected",
-        values: &["show-hidden-metrics-for-version"],
-        keys: &["showHiddenMetricsForVersion"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "there are no profiles of a Go program",
         treatment: Treatment::Ignored,
         switches: &["profiling"],
         keys: &["enableProfiling"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "the configuration is not written to a file",
-        values: &["write-config-to"],
         ..Omission::NONE
     },
 ];

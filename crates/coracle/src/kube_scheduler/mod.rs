@@ -30,6 +30,8 @@ pub(crate) enum SchedulerError {
     Client(#[from] coracle_client::ConfigError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    WriteConfig(#[from] settings::WriteConfigError),
     #[error("leaderelection lost")]
     Lost,
     #[error(transparent)]
@@ -44,6 +46,13 @@ pub(crate) fn declared() -> settings::declared::Declared {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), SchedulerError> {
     match settings::read(&PROGRAM, arguments)? {
         Some(mut options) => {
+            if let Some(file) = options.write_config_to.clone() {
+                return Ok(settings::write_configuration(
+                    &PROGRAM,
+                    &mut options,
+                    &file,
+                )?);
+            }
             let shown = shown(&mut options);
             process::block_on(schedule(&options, &shown))?
         }

@@ -12,6 +12,7 @@ use crate::settings::{ApiClient, Delegation, ElectionOptions, Gates, Logs, Servi
 #[derive(Default)]
 pub(super) struct Options {
     pub(super) config: Option<PathBuf>,
+    pub(super) write_config_to: Option<PathBuf>,
     pub(super) api: ApiClient,
     pub(super) election: ElectionOptions,
     pub(super) serving: Serving,

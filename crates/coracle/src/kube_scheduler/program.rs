@@ -4,15 +4,15 @@ use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, U
 
 use super::options::Options;
 use crate::settings::{
-    LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization, burst, election,
-    feature_gates, kubeconfig, logs, master, qps, serving,
+    HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization,
+    burst, election, feature_gates, kubeconfig, logs, master, qps, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
     name: "kube-scheduler",
     about: "Runs the Kubernetes scheduler, which assigns pods to nodes.",
     sections: &[
-        section("misc", &[CONFIG, master()]),
+        section("misc", &[CONFIG, master(), WRITE_CONFIG]),
         section("secure serving", &serving("10259", PORT, "")),
         section("authentication", &authentication("true")),
         section("authorization", &authorization()),
@@ -22,7 +22,15 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("logs", &logs()),
         section("", FILE),
     ],
-    omissions: &[OMISSIONS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS],
+    omissions: &[
+        OMISSIONS,
+        HIDDEN_METRICS,
+        LOGGING,
+        METRICS,
+        PROFILING,
+        SERVING,
+        VERSIONS,
+    ],
     format: Format::Kind {
         api_version: "kubescheduler.config.k8s.io/v1",
         kind: "KubeSchedulerConfiguration",
@@ -43,6 +51,13 @@ const CONFIG: S = S::new(
     "",
     "File with a KubeSchedulerConfiguration",
     |options| &mut options.config,
+);
+
+const WRITE_CONFIG: S = S::new(
+    "write-config-to",
+    "",
+    "Write the configuration to this file, and exit",
+    |options| &mut options.write_config_to,
 );
 
 const DEPRECATED: &[S] = &[
@@ -123,11 +138,6 @@ const OMISSIONS: &[Omission] = &[
     Omission {
         why: "there are no scheduler extenders",
         keys: &["extenders"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "the configuration is not written to a file",
-        values: &["write-config-to"],
         ..Omission::NONE
     },
 ];

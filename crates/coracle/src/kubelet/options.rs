@@ -291,7 +291,8 @@ impl Options {
     }
 
     fn tls(&self, mistakes: &mut Vec<String>) -> Tls {
-        let tls13_only = match self.tls_min_version.as_str() {
+        let mut tls = Tls::default();
+        tls.limits.tls13_only = match self.tls_min_version.as_str() {
             "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => false,
             "VersionTLS13" => true,
             other => {
@@ -299,10 +300,7 @@ impl Options {
                 true
             }
         };
-        Tls {
-            tls13_only,
-            ..Tls::default()
-        }
+        tls
     }
 
     fn sockets(&self, mistakes: &mut Vec<String>) -> Option<Sockets> {

@@ -15,7 +15,7 @@ use crate::host;
 
 impl Server {
     /// Listens on the port, or on a free one if the port is in use and was not set by a flag.
-    pub(super) async fn listen(
+    pub(super) fn listen(
         &self,
         cluster_network: &ClusterNetwork,
     ) -> Result<TcpListener, ServerError> {
@@ -23,12 +23,10 @@ impl Server {
         let ip = self
             .bind_address
             .unwrap_or_else(|| self.default_bind_address(cluster_network));
-        match serve::bind(SocketAddr::new(ip, port)).await {
+        match serve::bind(SocketAddr::new(ip, port), false) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.https_port.is_none() => {
                 info!(port, "API server port in use; selecting a free port");
-                serve::bind(SocketAddr::new(ip, 0))
-                    .await
-                    .map_err(|error| self.unbound(0, error))
+                serve::bind(SocketAddr::new(ip, 0), false).map_err(|error| self.unbound(0, error))
             }
             listener => listener.map_err(|error| self.unbound(port, error)),
         }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coracle_apiserver::Config;
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::{PluginConfigurations, PluginFlags};
 use coracle_apiserver::authn::FrontProxyConfig;
@@ -12,6 +11,8 @@ use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::registry::NodePorts;
 use coracle_apiserver::webhook::{AdmissionCredentials, Route};
+use coracle_apiserver::{Browsers, Config};
+use coracle_base::tls::Limits;
 use coracle_client::Journal;
 use ipnet::IpNet;
 
@@ -32,8 +33,11 @@ impl Server {
         Ok(Config {
             certificate: pki.files("apiserver"),
             flags: self.flags.clone(),
-            tls13_only: false,
+            named_certificates: Vec::new(),
+            tls_limits: Limits::default(),
             http2: true,
+            goaway_chance: 0.0,
+            browsers: Browsers::default(),
             http2_streams: 100,
             client_authorities: Some(pki.files("ca").certificate),
             front_proxy: Some(front_proxy(pki)?),
@@ -45,6 +49,7 @@ impl Server {
             authorization: vec![Mode::Node, Mode::Rbac],
             anonymous: true,
             shared_store: storage.is_shared(),
+            publishes_endpoints: true,
             compaction: storage.compaction(),
             admission: PluginFlags {
                 enable: vec!["NodeRestriction".to_string()],

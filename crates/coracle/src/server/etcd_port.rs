@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
+use coracle_base::tls::Limits;
 use coracle_settings::Element;
 use coracle_store::etcd_server::{ClientRule, Clients, EtcdServerConfig, Listen, ServerTls};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -72,7 +73,7 @@ impl EtcdPortFlags {
                     certificate: server.certificate.clone().into_bytes(),
                     key: server.key.clone().into_bytes(),
                     clients: Some(self.clients(authority)?),
-                    tls13_only: false,
+                    limits: Limits::default(),
                 });
             }
         }

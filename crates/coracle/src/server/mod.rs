@@ -183,7 +183,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
 
-    let listener = command.listen(&cluster_network).await?;
+    let listener = command.listen(&cluster_network)?;
     let address = listener
         .local_addr()
         .map_err(|error| command.unbound(cluster_network.https_port, error))?;

@@ -15,21 +15,22 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::Args;
-use coracle_api::codec::json;
+use coracle_api::codec::{json, yaml};
 use coracle_serving::Settings;
 use coracle_settings::{Mistakes, Part, Program, Request};
 
 pub(crate) use api_client::{ApiClient, burst, kubeconfig, master, qps};
 pub(crate) use election::{ElectionOptions, election};
 pub(crate) use feature_gates::{Gates, feature_gates};
-pub(crate) use logs::{Logs, logs};
+pub(crate) use logs::{LogFormat, Logs, logs};
 pub(crate) use node::{
     CniFlags, ImageFlags, NodeOptions, TaintText, check_addresses, check_labels, node, subdomain,
 };
-pub(crate) use omissions::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
+pub(crate) use omissions::{HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
 pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};
 
 use crate::process;
@@ -46,6 +47,28 @@ pub(crate) fn shown<T: Default>(
         config: Some((name, config)),
         flags: Some(program.flags(options)),
     }
+}
+
+/// Why the configuration could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the configuration to {}: {error}", file.display())]
+pub(crate) struct WriteConfigError {
+    file: PathBuf,
+    error: io::Error,
+}
+
+/// Writes the configuration that leads to `options` to a file, which `--config` can read.
+pub(crate) fn write_configuration<T: Default>(
+    program: &Program<T>,
+    options: &mut T,
+    file: &Path,
+) -> Result<(), WriteConfigError> {
+    let text = yaml::print(&program.configuration(options));
+    let written = fs::write(file, text);
+    written.map_err(|error| WriteConfigError {
+        file: file.to_path_buf(),
+        error,
+    })
 }
 
 /// The arguments of a program with settings of its own.

@@ -3,26 +3,17 @@
 use coracle_settings::{Omission, Treatment};
 
 /// Flags of the log.
-pub(crate) const LOGGING: &[Omission] = &[
-    Omission {
-        why: "the log is text on standard error, written at once",
-        treatment: Treatment::Only(&["text"]),
-        values: &["logging-format"],
-        keys: &["logging.format"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "log lines are not buffered",
-        treatment: Treatment::Ignored,
-        switches: &["log-json-split-stream", "log-text-split-stream"],
-        values: &[
-            "log-flush-frequency",
-            "log-json-info-buffer-size",
-            "log-text-info-buffer-size",
-        ],
-        keys: &["logging.flushFrequency", "logging.options"],
-    },
-];
+pub(crate) const LOGGING: &[Omission] = &[Omission {
+    why: "log lines are not buffered",
+    treatment: Treatment::Ignored,
+    switches: &["log-json-split-stream", "log-text-split-stream"],
+    values: &[
+        "log-flush-frequency",
+        "log-json-info-buffer-size",
+        "log-text-info-buffer-size",
+    ],
+    keys: &["logging.flushFrequency", "logging.options"],
+}];
 
 /// Flags that select metrics.
 pub(crate) const METRICS: &[Omission] = &[Omission {
@@ -31,8 +22,15 @@ pub(crate) const METRICS: &[Omission] = &[Omission {
         "allow-metric-labels",
         "allow-metric-labels-manifest",
         "disabled-metrics",
-        "show-hidden-metrics-for-version",
     ],
+    ..Omission::NONE
+}];
+
+/// Flags of metrics that are about to be removed.
+pub(crate) const HIDDEN_METRICS: &[Omission] = &[Omission {
+    why: "no metric is hidden",
+    treatment: Treatment::Only(&["", "1.35"]),
+    values: &["show-hidden-metrics-for-version"],
     keys: &["showHiddenMetricsForVersion"],
     ..Omission::NONE
 }];
@@ -47,28 +45,25 @@ pub(crate) const PROFILING: &[Omission] = &[Omission {
 }];
 
 /// Flags of an HTTPS port.
-pub(crate) const SERVING: &[Omission] = &[
+pub(crate) const SERVING: &[Omission] = &[Omission {
+    why: "the address can always be shared: SO_REUSEADDR is set",
+    treatment: Treatment::Ignored,
+    switches: &["permit-address-sharing"],
+    ..Omission::NONE
+}];
+
+/// Flags of versions and feature gates.
+pub(crate) const VERSIONS: &[Omission] = &[
     Omission {
-        why: "cipher suites and curves are those of the TLS library, all of which are considered secure",
-        values: &["tls-cipher-suites", "tls-curve-preferences"],
+        why: "only Kubernetes v1.36 is emulated",
+        treatment: Treatment::Only(&["", "1.36", "kube=1.36"]),
+        values: &["emulated-version"],
         ..Omission::NONE
     },
     Omission {
-        why: "there is one serving certificate",
-        values: &["tls-sni-cert-key"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "the port is not shared with other processes",
-        treatment: Treatment::Only(&["false"]),
-        switches: &["permit-address-sharing", "permit-port-sharing"],
+        why: "components of v1.35 and v1.36 can use one cluster",
+        treatment: Treatment::Only(&["", "1.35", "kube=1.35", "1.36", "kube=1.36"]),
+        values: &["min-compatibility-version"],
         ..Omission::NONE
     },
 ];
-
-/// Flags of versions and feature gates.
-pub(crate) const VERSIONS: &[Omission] = &[Omission {
-    why: "only Kubernetes v1.36 is emulated",
-    values: &["emulated-version", "min-compatibility-version"],
-    ..Omission::NONE
-}];

@@ -7,6 +7,8 @@ use coracle_store::etcd::{Etcd as Client, EtcdConfig};
 use coracle_store::{KeyRange, Put, RangeRequest, Revision, Store};
 
 use crate::cluster::{Cluster, Engine, Release, Server};
+use crate::programs::{Program, free_port, page};
+use crate::simulated_nodes::until;
 
 /// Runs a request against the etcd directly.
 fn ask<T>(cluster: &Cluster, question: impl AsyncFnOnce(Client) -> T) -> T {
@@ -190,4 +192,71 @@ fn a_server_recovers_when_its_etcd_is_back() {
 
     let names = server.kubectl(&["get", "configmap", "-o", "name"]);
     assert_eq!(names, "configmap/after\nconfigmap/before\n");
+}
+
+/// An API server alone, with an address that others would reach it at.
+fn start_one_of(cluster: &Cluster, bind: &str, advertised: &str, port: u16) -> Program {
+    let file = |name: &str| cluster.path().join(name);
+    std::fs::write(file("tokens"), "secret,admin,1,system:masters\n").unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    std::fs::write(file("key"), key.serialize_pem()).unwrap();
+
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_coracle"));
+    command.arg("kube-apiserver");
+    command.arg(format!(
+        "--etcd-servers={}",
+        cluster.etcd.as_ref().unwrap().url()
+    ));
+    command.arg(format!("--bind-address={bind}"));
+    command.arg(format!("--advertise-address={advertised}"));
+    command.arg(format!("--secure-port={port}"));
+    command.arg(format!("--cert-dir={}", file(bind).display()));
+    command.arg(format!("--token-auth-file={}", file("tokens").display()));
+    command.arg(format!(
+        "--service-account-signing-key-file={}",
+        file("key").display()
+    ));
+    command.args([
+        "--service-account-issuer=https://issuer.example",
+        "--authorization-mode=RBAC",
+    ]);
+    Program::start(command, cluster.path(), bind)
+}
+
+#[test]
+fn the_service_kubernetes_leads_to_all_servers_that_run() {
+    let (cluster, port) = (new_cluster(), free_port());
+    let endpoints = || {
+        let url = |path: &str| format!("https://127.0.0.2:{port}{path}");
+        let get = |path: &str| {
+            page(&[&url(path), "-H", "Authorization: Bearer secret"])
+                .unwrap()
+                .1
+        };
+        let objects = [
+            get("/api/v1/namespaces/default/endpoints/kubernetes"),
+            get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"),
+        ];
+        objects.map(|object| ["192.0.2.1", "192.0.2.2"].map(|address| object.contains(address)))
+    };
+
+    let mut first = start_one_of(&cluster, "127.0.0.2", "192.0.2.1", port);
+    until("the first is ready", || {
+        first.assert_running();
+        let ready = page(&[&format!("https://127.0.0.2:{port}/readyz")]);
+        ready.is_some_and(|(status, _)| status == "200")
+    });
+    until("it is an endpoint", || endpoints() == [[true, false]; 2]);
+
+    let second = start_one_of(&cluster, "127.0.0.3", "192.0.2.2", port);
+    until("both are endpoints", || endpoints() == [[true, true]; 2]);
+    let lease = value(&cluster, "/registry/masterleases/192.0.2.2");
+    let text = String::from_utf8(lease).unwrap();
+    assert!(text.contains(r#""kind":"Endpoints""#), "{text}");
+
+    second.terminate();
+    until("the second is none any more", || {
+        endpoints() == [[true, false]; 2]
+    });
+    first.terminate();
 }

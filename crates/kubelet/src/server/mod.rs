@@ -116,7 +116,7 @@ impl Server {
         certificate: Arc<dyn rustls::server::ResolvesServerCert>,
         stop: watch::Receiver<bool>,
     ) -> Result<(), TlsError> {
-        let acceptor = connection::acceptor(certificate, self.tls)?;
+        let acceptor = connection::acceptor(certificate, &self.tls)?;
         connection::serve(&self, listener, acceptor, stop).await;
         self.tasks.stop().await;
         Ok(())
@@ -136,8 +136,8 @@ impl connection::Server for Server {
         self.world
     }
 
-    fn tls(&self) -> Tls {
-        self.tls
+    fn http2_streams(&self) -> Option<u32> {
+        self.tls.http2_streams
     }
 
     async fn answer(

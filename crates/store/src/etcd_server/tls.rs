@@ -4,8 +4,8 @@
 //! owner may use the store. Both are checked in the handshake: a rejected client never reaches HTTP
 //! and receives the alert `access_denied`.
 
-use coracle_base::tls::certificates;
 use coracle_base::tls::server::{VerifierError, certified_key, requiring_certificates, signed_by};
+use coracle_base::tls::{Limits, certificates};
 use rustls::{
     DigitallySignedStruct, DistinguishedName, SignatureScheme,
     client::danger::HandshakeSignatureValid,
@@ -22,8 +22,7 @@ pub struct ServerTls {
     pub key: Vec<u8>,
     /// Which clients are accepted; `None` accepts everyone who reaches the port.
     pub clients: Option<Clients>,
-    /// TLS 1.2 is refused.
-    pub tls13_only: bool,
+    pub limits: Limits,
 }
 
 /// Which clients are accepted.
@@ -70,7 +69,7 @@ impl ServerTls {
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let serving = certified_key(&self.certificate, &self.key).map_err(TlsError::Certificate)?;
         let verifier = self.clients.as_ref().map(Clients::verifier).transpose()?;
-        let settings = requiring_certificates(serving, verifier, self.tls13_only)?;
+        let settings = requiring_certificates(serving, verifier, &self.limits)?;
         Ok(TlsAcceptor::from(Arc::new(settings)))
     }
 }

@@ -57,7 +57,7 @@ impl Certificates {
                 authority: self.authority.clone().into(),
                 rule: ClientRule::Any,
             }),
-            tls13_only: false,
+            limits: coracle_base::tls::Limits::default(),
         }
     }
 

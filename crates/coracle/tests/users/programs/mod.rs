@@ -4,8 +4,10 @@
 mod authority;
 mod envtest;
 mod etcd;
+mod fabric8;
 mod kubeadm;
 mod names;
+mod ports;
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -77,8 +79,16 @@ impl Program {
         }
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Stops it with SIGTERM, as an init system does.
+    pub(crate) fn terminate(mut self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.unwrap().success());
+        assert!(self.child.wait().unwrap().success(), "{}", self.log());
     }
 
     /// Fails if it has ended.
@@ -90,8 +100,10 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
     }
 }
 
@@ -105,7 +117,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// The status and the body of a page; `None`: there is no answer.
-fn page(arguments: &[&str]) -> Option<(String, String)> {
+pub(crate) fn page(arguments: &[&str]) -> Option<(String, String)> {
     let mut command = Command::new("curl");
     command.args(["-s", "-k", "-m", "10", "-w", "\n%{http_code}"]);
     let output = command.args(arguments).output().unwrap();
