@@ -119,7 +119,7 @@ impl Aggregation {
 
         identity::set(headers, &request.caller.user)?;
         headers.insert(AUDIT_ID, request.audit_id.clone());
-        forwarding::name_origin(headers, request.head.uri.path(), host);
+        forwarding::name_origin(headers, request.head, host);
 
         Ok(outgoing)
     }

@@ -208,7 +208,7 @@ fn request<B>(forwarded: &ForwardedRequest<'_>, body: B) -> Result<Request<B>, A
     }
 
     let host = headers.get(header::HOST).cloned();
-    forwarding::name_origin(headers, forwarded.head.uri.path(), host);
+    forwarding::name_origin(headers, forwarded.head, host);
 
     Ok(request)
 }

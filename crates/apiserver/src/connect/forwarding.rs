@@ -11,9 +11,11 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
 use crate::answer::Answer;
+use crate::request::ClientAddress;
 
 pub(crate) use super::rewrite::{remove_cors, remove_hop_by_hop};
 
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -54,9 +56,19 @@ pub(crate) fn asking_for_upgrade<B>(mut request: Request<B>, client: &HeaderMap)
     request
 }
 
-/// Tells a backend which path and host the client requested.
-pub(crate) fn name_origin(headers: &mut HeaderMap, path: &str, host: Option<HeaderValue>) {
-    if let Ok(path) = HeaderValue::from_str(path) {
+/// Tells a backend which path and host the client requested, and where it is: behind the addresses
+/// that the request names already.
+pub(crate) fn name_origin(headers: &mut HeaderMap, client: &Parts, host: Option<HeaderValue>) {
+    if let Some(ClientAddress(address)) = client.extensions.get() {
+        let before = client.headers.get_all(FORWARDED_FOR).iter();
+        let before = before.filter_map(|value| value.to_str().ok());
+        let mut all: Vec<String> = before.map(str::to_owned).collect();
+        all.push(address.to_string());
+        if let Ok(all) = HeaderValue::from_str(&all.join(", ")) {
+            headers.insert(FORWARDED_FOR, all);
+        }
+    }
+    if let Ok(path) = HeaderValue::from_str(client.uri.path()) {
         headers.insert(FORWARDED_URI, path);
     }
     if let Some(host) = host {

@@ -21,6 +21,7 @@ mod websocket;
 
 use std::sync::Arc;
 
+use coracle_api::Map;
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::typed;
 use coracle_client::Tasks;
@@ -118,25 +119,25 @@ impl Connect {
                 Subresource::Exec | Subresource::Attach | Subresource::PortForward,
                 &Method::GET | &Method::POST,
             ) => {
-                let warnings = self.admit(subresource, request).await?;
-                let answer = self.stream(subresource, request).await?;
+                let (options, warnings) = self.admit(subresource, request).await?;
+                let answer = self.stream(subresource, request, &options).await?;
                 Ok(answer::with_warnings(answer, &warnings))
             }
             (Subresource::Proxy, _) => {
-                let warnings = self.admit(subresource, request).await?;
-                let answer = self.proxy_request(request, body).await?;
+                let (options, warnings) = self.admit(subresource, request).await?;
+                let answer = self.proxy_request(request, &options, body).await?;
                 Ok(answer::with_warnings(answer, &warnings))
             }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    /// Asks admission about a connection; returns warnings for the client.
+    /// Asks admission about a connection; returns its options and warnings for the client.
     async fn admit(
         &self,
         subresource: Subresource,
         request: &ResourceRequest<'_>,
-    ) -> Result<Vec<String>, ApiError> {
+    ) -> Result<(Map, Vec<String>), ApiError> {
         let target = request.target;
         let options = match subresource {
             Subresource::Exec | Subresource::Attach => {
@@ -200,6 +201,7 @@ impl Connect {
         &self,
         subresource: Subresource,
         request: &ResourceRequest<'_>,
+        options: &Map,
     ) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but connecting needs the permission to create.
         let attributes = attributes_of(&request.caller.user, request.info, request.query);
@@ -220,10 +222,10 @@ impl Connect {
         let (path, query) = match subresource {
             Subresource::PortForward => (
                 format!("/portForward/{namespace}/{name}"),
-                options::ports_for_kubelet(request.query)?,
+                options::ports_for_kubelet(options),
             ),
             _ => {
-                let options = CommandOptions::parse(request.query);
+                let options = CommandOptions::of(options);
                 let container = backend::container(&pod, name, &options.container)?;
                 let verb = if subresource == Subresource::Exec {
                     "exec"
@@ -262,6 +264,7 @@ impl Connect {
     async fn proxy_request<B: RequestBody>(
         &self,
         request: &ResourceRequest<'_>,
+        options: &Map,
         body: B,
     ) -> Result<Answer, ApiError> {
         let backend = match request.target.resource.as_str() {
@@ -307,6 +310,12 @@ impl Connect {
             .map(|query| format!("?{query}"))
             .unwrap_or_default();
 
+        // What the client wrote, unless admission has changed it.
+        let requested = options::path(request.head.uri.path(), rest);
+        let rest = match requested.get("path") == options.get("path") {
+            true => rest,
+            false => options.text("path"),
+        };
         let path = format!("/{}{query}", rest.trim_start_matches('/'));
         let forwarded = ForwardedRequest {
             head: request.head,
@@ -365,9 +374,9 @@ impl Connect {
 
         let endpoints = self.object(request.caller, "endpoints", namespace, named.name);
         let endpoints: Endpoints = match endpoints {
+            // Upstream names the Service, whether that exists or not.
             Err(missing) if missing.code == StatusCode::NOT_FOUND => {
-                let _: Service = self.object(request.caller, "services", namespace, named.name)?;
-                return Err(missing);
+                return Err(ApiError::not_found(core_resource("services")?, named.name));
             }
             found => found?,
         };

@@ -31,6 +31,21 @@ impl CommandOptions {
         }
     }
 
+    /// From the fields of PodExecOptions, or of PodAttachOptions.
+    pub(super) fn of(fields: &Map) -> CommandOptions {
+        let command = fields.items("command").iter();
+        CommandOptions {
+            container: fields.text("container").to_owned(),
+            stdin: fields.flag("stdin"),
+            stdout: fields.flag("stdout"),
+            stderr: fields.flag("stderr"),
+            tty: fields.flag("tty"),
+            command: command
+                .filter_map(|part| part.as_str().map(str::to_owned))
+                .collect(),
+        }
+    }
+
     /// As fields of PodExecOptions, or of PodAttachOptions.
     pub(super) fn fields(&self, of: Subresource) -> Map {
         let mut fields = Map::new();
@@ -122,15 +137,13 @@ fn port_numbers(query: &Query) -> Result<Vec<i32>, ApiError> {
 }
 
 /// Of `portforward`.
-pub(super) fn ports_for_kubelet(query: &Query) -> Result<String, ApiError> {
-    let ports = port_numbers(query)?.into_iter();
+pub(super) fn ports_for_kubelet(fields: &Map) -> String {
+    let ports = fields.items("ports").iter().filter_map(Value::as_int);
     let ports: Vec<String> = ports.map(|port| port.to_string()).collect();
-
-    Ok(if ports.is_empty() {
-        String::new()
-    } else {
-        encode(&[("port", &ports.join(","))])
-    })
+    match ports.is_empty() {
+        true => String::new(),
+        false => encode(&[("port", &ports.join(","))]),
+    }
 }
 
 /// Of `log`.
@@ -321,11 +334,11 @@ mod tests {
     #[test]
     fn exec_options_are_passed_to_the_kubelet() {
         let check = |query, expected: &str| {
-            assert_eq!(
-                CommandOptions::parse(&Query::parse(query)).for_kubelet(),
-                expected,
-                "{query}"
-            );
+            let options = CommandOptions::parse(&Query::parse(query));
+            assert_eq!(options.for_kubelet(), expected, "{query}");
+            // Admission sees fields, and what it leaves of them is passed on.
+            let left = CommandOptions::of(&options.fields(Subresource::Exec));
+            assert_eq!(left, options, "{query}");
         };
 
         check("", "");
@@ -384,11 +397,10 @@ mod tests {
 
     #[test]
     fn port_forward_options_are_passed_to_the_kubelet() {
-        assert_eq!(
-            ports_for_kubelet(&Query::parse("ports=80&ports=443")).unwrap(),
-            "port=80%2C443"
-        );
-        assert_eq!(ports_for_kubelet(&Query::parse("")).unwrap(), "");
-        assert!(ports_for_kubelet(&Query::parse("ports=x")).is_err());
+        let for_kubelet =
+            |query| ports(&Query::parse(query)).map(|ports| ports_for_kubelet(&ports));
+        assert_eq!(for_kubelet("ports=80&ports=443").unwrap(), "port=80%2C443");
+        assert_eq!(for_kubelet("").unwrap(), "");
+        assert!(for_kubelet("ports=x").is_err());
     }
 }

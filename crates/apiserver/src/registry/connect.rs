@@ -9,14 +9,14 @@ use crate::admission::{Notes, Operation, Options};
 
 impl Registry {
     /// Asks admission about a connection to a subresource of an object. `options` are the fields of
-    /// the subresource's kind. Returns warnings for the client.
+    /// the subresource's kind. Returns them as admission left them, and warnings for the client.
     pub async fn connects(
         &self,
         scope: &Scope<'_>,
         name: &str,
         subresource: &str,
         mut options: Map,
-    ) -> Result<Vec<String>, ApiError> {
+    ) -> Result<(Map, Vec<String>), ApiError> {
         let mut known = scope.resource.subresources.iter();
         let known = known.find(|known| known.name == subresource);
         let scope = scope.with_kind_of(known).as_sent();
@@ -40,7 +40,7 @@ impl Registry {
 
         let warnings = notes.warnings.take();
         match admitted {
-            Ok(()) => Ok(warnings),
+            Ok(()) => Ok((options.as_object().cloned().unwrap_or_default(), warnings)),
             Err(refused) => Err(refused.after(warnings)),
         }
     }

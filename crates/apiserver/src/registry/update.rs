@@ -54,7 +54,7 @@ impl Registry {
 
         if self.cache(scope)?.get(&scope.key(name)).is_none()
             && scope.resource.create_on_update
-            && part == Part::Main
+            && matches!(part, Part::Main | Part::Status)
             && object.meta().resource_version().is_empty()
         {
             return self.insert(scope, object, options, warnings).await;

@@ -5,6 +5,7 @@ mod options;
 mod query;
 mod verb;
 
+use std::net::IpAddr;
 use std::ops::Deref;
 
 use bytes::Bytes;
@@ -21,6 +22,10 @@ pub(crate) use query::decode_path;
 pub use verb::Verb;
 
 use coracle_kinds::Caller;
+
+/// Where the connection of a request comes from: an extension of its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// An authenticated and authorized request, without its body.
 #[derive(Clone, Copy)]

@@ -34,6 +34,7 @@ use crate::authn::Peer;
 use crate::byte_budget::Reservation;
 use crate::chain::{Chain, LastAnswer};
 use crate::metrics::Measured;
+use crate::request::ClientAddress;
 
 /// How long the TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -89,10 +90,12 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     let service = {
         let (chain, pace, enough) = (serving.chain.clone(), pace.clone(), enough.clone());
         let chance = serving.goaway_chance;
-        service_fn(move |request: Request<Incoming>| {
+        service_fn(move |mut request: Request<Incoming>| {
             if is_http2 && chance > 0.0 && share(chain.world) < chance {
                 enough.notify_one();
             }
+            request.extensions_mut().insert(ClientAddress(address.ip()));
+
             let (work, unread) = (pace.request(), pace.answer());
             let sending = Sending { work, unread };
             respond(

@@ -9,8 +9,8 @@
 
 use std::collections::HashSet;
 
-use super::go_names;
 use super::scan::{self, Scanner, SyntaxError, Token};
+use super::{go_names, repeated};
 use crate::catalog::{Node, RawKind, Shape, Struct};
 use crate::codec::scalar;
 use crate::go_text::Quoted;
@@ -266,7 +266,8 @@ impl Decoder<'_, '_> {
 
             let field = of.at(position);
 
-            if !given.add(position) {
+            let is_repeated = !given.add(position);
+            if is_repeated {
                 self.strict_error("duplicate", location, &name);
             }
 
@@ -277,7 +278,17 @@ impl Decoder<'_, '_> {
 
             let mut value = Value::Null;
             self.value(Some(field.node()), &below, &mut value)?;
-            self.members.push((field.field.name.clone(), value));
+            let before = match is_repeated {
+                true => &mut self.members[base..],
+                false => &mut [],
+            };
+            let before = before
+                .iter_mut()
+                .rfind(|(known, _)| *known == field.field.name);
+            match before {
+                Some((_, first)) => repeated::merge(first, value, field),
+                None => self.members.push((field.field.name.clone(), value)),
+            }
         }
 
         self.depth -= 1;

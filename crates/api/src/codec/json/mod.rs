@@ -3,6 +3,7 @@
 mod decode;
 pub(crate) mod go_names;
 mod literal;
+mod repeated;
 mod scan;
 mod typed_write;
 mod write;

@@ -218,6 +218,37 @@ fn a_later_syntax_error_takes_precedence_over_a_type_error() {
 }
 
 #[test]
+fn a_field_that_is_there_twice_is_merged_as_upstream_does() {
+    let check = |text: &str, expected: &str| {
+        let kind = BUILTIN.kind("", "v1", "Pod").unwrap();
+        let decoded = decode(text.as_bytes(), Some(BUILTIN.root(kind).node())).unwrap();
+        assert_eq!(to_string(&decoded.value), expected, "{text}");
+        assert_eq!(decoded.strict.len(), 1, "{text}");
+    };
+
+    check(
+        r#"{"metadata":{"name":"a","uid":"u"},"metadata":{"name":"b"}}"#,
+        r#"{"metadata":{"name":"b","uid":"u"}}"#,
+    );
+    check(
+        r#"{"metadata":{"labels":{"a":"1","b":"2"},"labels":{"b":"3"}}}"#,
+        r#"{"metadata":{"labels":{"a":"1","b":"3"}}}"#,
+    );
+    check(
+        r#"{"metadata":{"name":"a"},"metadata":null}"#,
+        r#"{"metadata":{"name":"a"}}"#,
+    );
+    check(
+        r#"{"spec":{"containers":[{"name":"a","image":"x"},{"name":"b"}],"containers":[{"name":"c"}]}}"#,
+        r#"{"spec":{"containers":[{"image":"x","name":"c"}]}}"#,
+    );
+    check(
+        r#"{"spec":{"securityContext":{"runAsUser":1},"securityContext":null}}"#,
+        r#"{"spec":{"securityContext":null}}"#,
+    );
+}
+
+#[test]
 fn unknown_and_duplicate_fields_are_reported_once_and_in_order() {
     let text = r#"{"zzz":1,"metadata":{"name":"a","name":"b","labels":{"x/y":"1","x/y":"2"}},
         "spec":{"containers":[{"name":"c","foo":{"bar":[1]}},{"foo":1}]},"zzz":2}"#;
