@@ -124,6 +124,7 @@ fn decode_all(
     match any::detect(bytes) {
         MediaType::Protobuf => decode_protobuf(bytes, file, objects),
         MediaType::Json => decode_json(bytes, file, objects),
+        MediaType::Cbor => add(any::decode(bytes, &BUILTIN), file, objects),
         MediaType::Yaml => decode_yaml(bytes, file, objects),
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use coracle_api::codec::media_type::{MediaType, PageForm, negotiate_page};
-use coracle_api::codec::{json, yaml};
+use coracle_api::codec::{cbor, json, yaml};
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use http::StatusCode;
@@ -119,6 +119,7 @@ fn page<const N: usize>(
     let object = Value::Object(object);
     let content = match media_type {
         MediaType::Yaml => yaml::print(&object).into_bytes(),
+        MediaType::Cbor => cbor::encode(&object, None),
         MediaType::Json | MediaType::Protobuf => [json::to_vec(&object).as_slice(), b"\n"].concat(),
     };
     let warning = (version == "v1alpha1").then(|| {

@@ -3,16 +3,17 @@
 use std::sync::LazyLock;
 
 use super::media_type::MediaType;
-use super::{canonical, json, protobuf, yaml};
+use super::{canonical, cbor, json, protobuf, yaml};
 use crate::catalog::{BUILTIN, Page, Struct};
 use crate::value::Text;
 use crate::{Map, Value};
 
-/// Detects the form of some bytes: protobuf has a magic prefix, JSON begins with a bracket, and
+/// Detects the form of some bytes: protobuf and CBOR have magic prefixes, JSON begins with a bracket, and
 /// everything else may be YAML.
 pub fn detect(bytes: &[u8]) -> MediaType {
     match bytes.trim_ascii_start().first() {
         _ if bytes.starts_with(protobuf::MAGIC) => MediaType::Protobuf,
+        _ if bytes.starts_with(cbor::MAGIC) => MediaType::Cbor,
         Some(b'{' | b'[') => MediaType::Json,
         _ => MediaType::Yaml,
     }
@@ -27,6 +28,8 @@ pub enum AnyError {
     Yaml(#[from] yaml::Error),
     #[error("{0}")]
     Protobuf(#[from] protobuf::ProtobufError),
+    #[error("{0}")]
+    Cbor(#[from] cbor::CborError),
     #[error("the value is encrypted ({provider}); only an API server with the key can decrypt it")]
     Encrypted { provider: String },
     #[error("no object found")]
@@ -87,6 +90,7 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
             Err(error) => from_yaml(bytes, page).map_err(|_| located(bytes, error)),
         },
         MediaType::Yaml => from_yaml(bytes, page),
+        MediaType::Cbor => typed(&cbor::to_json(bytes)?, page, MediaType::Cbor),
     }
 }
 
@@ -192,6 +196,7 @@ pub fn encode(object: &Value, form: MediaType, page: &Page) -> Result<Vec<u8>, E
     match (form, known) {
         (MediaType::Json, _) => Ok(json::to_pretty(&value).into_bytes()),
         (MediaType::Yaml, _) => Ok(yaml::print(&value).into_bytes()),
+        (MediaType::Cbor, of) => Ok(cbor::encode(&value, of.map(Struct::node))),
         (MediaType::Protobuf, Some(of)) => Ok(protobuf::encode(&value, of)?),
         (MediaType::Protobuf, None) => Err(EncodeError::UnknownKind {
             api_version: Text::new(api_version),

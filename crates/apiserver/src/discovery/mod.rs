@@ -12,7 +12,7 @@ mod served_groups;
 mod tests;
 
 use coracle_api::Value;
-use coracle_api::codec::media_type::{self, Endpoint};
+use coracle_api::codec::media_type::{self, Endpoint, MediaType, NotAcceptable};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use ring::digest::{SHA512, digest};
 
@@ -47,6 +47,12 @@ pub fn answer(
     }
 
     let document = plain::document(path, server_address, served_groups)?;
+    let form = form.and_then(|form| match form.media_type {
+        MediaType::Cbor => Err(ApiError::not_acceptable(
+            NotAcceptable::Document.to_string(),
+        )),
+        _ => Ok(form),
+    });
     Some(form.map(|form| answer::value(StatusCode::OK, &document, form)))
 }
 

@@ -2,7 +2,7 @@
 
 use coracle_api::catalog::Resource;
 use coracle_api::catalog::Subresource;
-use coracle_api::codec::media_type::{self, Endpoint, PatchType};
+use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
 use coracle_api::go_text::Quoted;
 use coracle_api::names;
 
@@ -10,15 +10,6 @@ use crate::ApiError;
 use crate::registry::Scope;
 use crate::request::{Request, Target, Verb};
 use crate::served::Served;
-
-/// The media types of responses with objects; the last two are for watches.
-const PRODUCED: [&str; 5] = [
-    "application/json",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf",
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf;stream=watch",
-];
 
 /// The subresource that a path is about, if it is about one.
 pub(super) fn subresource<'r>(
@@ -108,12 +99,11 @@ pub(super) fn shape_fits(resource: &Resource, target: &Target, verb: Verb) -> bo
 pub(super) fn patch_type(request: &Request<'_>, scope: &Scope<'_>) -> Result<PatchType, ApiError> {
     let known = PatchType::of(request.content_type());
     if scope.custom.is_some() {
-        return known.filter(|known| *known != PatchType::StrategicMerge).ok_or_else(|| {
-            ApiError::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )
-        });
+        return known
+            .filter(|known| *known != PatchType::StrategicMerge)
+            .ok_or_else(|| {
+                ApiError::unsupported_media_type(media_type::Unsupported::CustomPatch.to_string())
+            });
     }
 
     known.ok_or_else(|| {
@@ -126,12 +116,11 @@ pub(super) fn patch_type(request: &Request<'_>, scope: &Scope<'_>) -> Result<Pat
 /// A first check whether the path has a media type that the client accepts.
 pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
     let streams = matches!(request.info.verb, Verb::List | Verb::Watch);
-    let produced = if streams {
-        &PRODUCED[..]
-    } else {
-        &PRODUCED[..3]
-    };
-    media_type::produces(request.accept(), produced)
+    let mut produced: Vec<&str> = MediaType::all().map(MediaType::as_str).collect();
+    if streams {
+        produced.extend(MediaType::all().filter_map(MediaType::stream));
+    }
+    media_type::produces(request.accept(), &produced)
         .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))
 }
 

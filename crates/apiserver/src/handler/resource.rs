@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::Subresource;
+use coracle_api::codec::cbor;
 use coracle_api::codec::media_type::PatchType;
 use coracle_api::resource_version::ResourceVersion;
 use http::{Method, StatusCode};
@@ -232,9 +233,14 @@ impl Server {
             }
             Verb::Patch => {
                 let kind = checks::patch_type(request, &request.scope)?;
-                let options = parse("PatchOptions", kind == PatchType::Apply)?;
+                let options = parse("PatchOptions", kind.is_apply())?;
                 let bytes = self.read_body(request, body).await?;
-                Ok((options, Content::Patch(kind, bytes)))
+
+                let patch = match kind {
+                    PatchType::ApplyCbor => Content::Patch(PatchType::Apply, configuration(&bytes)?),
+                    kind => Content::Patch(kind, bytes),
+                };
+                Ok((options, patch))
             }
             _ => Ok((WriteOptions::default(), Content::Nothing)),
         }
@@ -366,6 +372,13 @@ impl Server {
             content,
         ))
     }
+}
+
+/// An apply configuration in CBOR, as JSON.
+fn configuration(body: &[u8]) -> Result<Bytes, ApiError> {
+    let text = cbor::to_json(body);
+    let text = text.map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")));
+    text.map(Bytes::from)
 }
 
 /// The least version that a get accepts.

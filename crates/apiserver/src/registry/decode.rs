@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, split_api_version};
 use coracle_api::codec::media_type::MediaType;
-use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::codec::{cbor, json, protobuf, yaml};
 use coracle_api::convert::{ConvertError, is_convertible};
 use coracle_api::field_error::FieldError;
 use coracle_api::go_text::Quoted;
@@ -33,6 +33,13 @@ impl Body {
         let text = match self.media_type {
             MediaType::Protobuf => return self.protobuf(scope, validation),
             MediaType::Json => self.bytes.clone(),
+            MediaType::Cbor => {
+                let text = cbor::to_json(&self.bytes).map_err(|error| {
+                    let why = format!("unable to determine group/version/kind: {error}");
+                    self.unrecognized(scope, &why)
+                })?;
+                Bytes::from(text)
+            }
             MediaType::Yaml => {
                 let (value, repeated) = yaml::decode_strict(&self.bytes)
                     .map_err(|error| self.unrecognized(scope, &error.to_string()))?;
@@ -83,7 +90,7 @@ impl Body {
                     protobuf::open(&self.bytes).map_err(|error| bad(error.to_string()))?;
                 protobuf::decode_opened(&envelope, of).map_err(|error| bad(error.to_string()))
             }
-            MediaType::Json | MediaType::Yaml => {
+            MediaType::Json | MediaType::Yaml | MediaType::Cbor => {
                 let value = yaml_or_json(&self.bytes, self.media_type).map_err(bad)?;
                 check_is_options(&value)?;
                 let decoded = json::decode(&value, Some(of.node()))
@@ -472,6 +479,9 @@ fn yaml_or_json(bytes: &Bytes, media_type: MediaType) -> Result<Bytes, String> {
         MediaType::Yaml => Ok(Bytes::from(json::to_vec(
             &yaml::decode(bytes).map_err(|error| error.to_string())?,
         ))),
+        MediaType::Cbor => cbor::to_json(bytes)
+            .map(Bytes::from)
+            .map_err(|error| error.to_string()),
         _ => Ok(bytes.clone()),
     }
 }

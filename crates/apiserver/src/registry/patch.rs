@@ -101,7 +101,7 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
             let decoded = strategic::decode(body).map_err(|error| bad(error.to_string()))?;
             Ok((Instructions::Strategic(decoded.patch), decoded.strict))
         }
-        PatchType::Apply => {
+        PatchType::Apply | PatchType::ApplyCbor => {
             unreachable!("a configuration is applied, not decoded as instructions: Registry::apply")
         }
     }

@@ -132,6 +132,7 @@ impl Items {
             }
             MediaType::Yaml => Ok(yaml_frame(before, &after)),
             MediaType::Protobuf => aside(|| self.protobuf_frame(list, &objects, before)),
+            MediaType::Cbor => Err(in_one_piece()),
         }
     }
 
@@ -218,6 +219,7 @@ impl Items {
                 out.extend_from_slice(yaml::print(&Value::Array(vec![item])).as_bytes());
             }
             MediaType::Protobuf => self.write_protobuf(entry, objects, out)?,
+            MediaType::Cbor => return Err(in_one_piece()),
         }
 
         Ok(())
@@ -398,6 +400,11 @@ impl<I: Iterator<Item = Result<Piece, ApiError>>> Iterator for Compressed<I> {
             }
         }
     }
+}
+
+/// CBOR lists are written whole.
+fn in_one_piece() -> ApiError {
+    ApiError::internal("a list in CBOR is sent at once")
 }
 
 #[cfg(test)]

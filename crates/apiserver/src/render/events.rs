@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use coracle_api::catalog::Struct;
 use coracle_api::codec::media_type::{MediaType, NotAcceptable};
-use coracle_api::codec::{canonical, protobuf};
+use coracle_api::codec::{canonical, cbor, json, protobuf};
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use coracle_client::WatchEvent;
@@ -90,6 +91,7 @@ impl EventWriter {
         match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => "application/json",
             MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            MediaType::Cbor => "application/cbor-seq",
         }
     }
 
@@ -164,6 +166,11 @@ impl EventWriter {
                     Shown::Tree(&status).write(&objects, out)
                 });
             }
+            MediaType::Cbor => {
+                let of = Shown::Tree(&status).of(&objects);
+                let object = cbor::encode(&status, Some(of.node()));
+                cbor::encode_event("ERROR", &object, out);
+            }
             MediaType::Protobuf => {
                 let of = Shown::Tree(&status).of(&objects);
                 frame(
@@ -199,6 +206,24 @@ impl EventWriter {
                 Ok(object) => line(change, out, |out| out.extend_from_slice(&object)),
                 Err(error) => self.error(&error, out),
             },
+            (shape, MediaType::Cbor) => {
+                let meta = shape.meta_type().map(Struct::node);
+                let objects = Objects::served(&self.served);
+                let encoded = match shape {
+                    Shape::Whole => {
+                        let node = shown.of(&objects).node();
+                        Ok(cbor::encode(&shown.tree(&objects), Some(node)))
+                    }
+                    _ => self.shaped(shown).map(|object| {
+                        let tree = json::decode(&object, meta).expect("this server wrote it");
+                        cbor::encode(&tree.value, meta)
+                    }),
+                };
+                match encoded {
+                    Ok(object) => cbor::encode_event(change, &object, out),
+                    Err(error) => self.error(&error, out),
+                }
+            }
             (shape, MediaType::Protobuf) => {
                 let of = shape.meta_type();
                 let encoded = match shape {

@@ -3,7 +3,7 @@
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::media_type::{self, Endpoint, MediaType};
-use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::codec::{cbor, json, protobuf, yaml};
 
 use super::pretty;
 use crate::ApiError;
@@ -38,6 +38,10 @@ impl Form {
         match self.media_type {
             MediaType::Json => (MediaType::Json, self.finish(typed_json(document))),
             MediaType::Yaml => (MediaType::Yaml, yaml::print(document).into_bytes()),
+            MediaType::Cbor => {
+                let node = kind(document).map(Struct::node);
+                (MediaType::Cbor, cbor::encode(document, node))
+            }
             MediaType::Protobuf => match kind(document).map(|of| protobuf::encode(document, of)) {
                 Some(Ok(encoded)) => (MediaType::Protobuf, encoded),
                 _ => (MediaType::Json, self.finish(typed_json(document))),

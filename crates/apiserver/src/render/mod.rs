@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::codec::media_type::{self, Accepted, Endpoint, MediaType, MetaVersion, Transform};
-use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::codec::{cbor, json, protobuf, yaml};
 use coracle_api::time::Timestamp;
 
 use crate::ApiError;
@@ -226,6 +226,11 @@ impl Rendering {
             return whole::protobuf(shown, objects);
         }
 
+        if *shape == Shape::Whole && self.form.media_type == MediaType::Cbor {
+            let node = shown.of(objects).node();
+            return Ok(cbor::encode(&shown.tree(objects), Some(node)));
+        }
+
         let mut out = Vec::new();
         shape.write(shown, objects, now, true, &mut out)?;
 
@@ -251,7 +256,7 @@ impl Rendering {
         gzip: bool,
         now: Timestamp,
     ) -> Result<Result<LongList, ApiError>, List> {
-        if whole::size(&list) < chunks::LONG {
+        if whole::size(&list) < chunks::LONG || self.form.media_type == MediaType::Cbor {
             return Err(list);
         }
         let pieces = chunks::Pieces::new(list, served.clone(), self.clone(), now);
@@ -296,8 +301,17 @@ impl Rendering {
                 Ok(yaml::print(&tree).into_bytes())
             }
             MediaType::Protobuf => to_protobuf(&json, of),
+            MediaType::Cbor => Ok(to_cbor(&json, of)),
         }
     }
+}
+
+fn to_cbor(text: &[u8], of: Option<Struct<'static>>) -> Vec<u8> {
+    let node = of.map(Struct::node);
+    let tree = json::decode(text, node)
+        .expect("this server wrote it")
+        .value;
+    cbor::encode(&tree, node)
 }
 
 fn to_protobuf(text: &[u8], of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {

@@ -25,8 +25,8 @@ pub(crate) enum InputError {
         file: String,
         error: yaml::DocumentError,
     },
-    #[error("{file}: protobuf is not read here; pass it through `coracle decode` first")]
-    Protobuf { file: String },
+    #[error("{file}: protobuf and CBOR are not read here; pass it through `coracle decode` first")]
+    Binary { file: String },
     #[error("{file}: several objects; an expression sees one")]
     Several { file: String },
 }
@@ -95,7 +95,7 @@ pub(super) fn read_optional(path: Option<&Path>) -> Result<Option<Value>, InputE
 fn value(bytes: &[u8], file: String) -> Result<Value, InputError> {
     match any::detect(bytes) {
         MediaType::Json => json::parse(bytes).map_err(|error| InputError::Json { file, error }),
-        MediaType::Protobuf => Err(InputError::Protobuf { file }),
+        MediaType::Protobuf | MediaType::Cbor => Err(InputError::Binary { file }),
         MediaType::Yaml if documents(bytes) > 1 => Err(InputError::Several { file }),
         MediaType::Yaml => yaml::decode(bytes).map_err(|error| InputError::Yaml { file, error }),
     }

@@ -54,14 +54,24 @@ pub enum MetaVersion {
 /// The endpoint offers nothing that the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
+    #[error("only the following media types are accepted: {}", joined(MediaType::all().map(MediaType::as_str)))]
+    Object,
+    #[error("only the following media types are accepted: {}", joined(MediaType::all().filter_map(stream)))]
+    Stream,
+    /// Documents about the API have no CBOR form.
     #[error(
         "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
     )]
-    Object,
-    #[error(
-        "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-    )]
-    Stream,
+    Document,
+}
+
+pub(super) fn joined(names: impl Iterator<Item = &'static str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The stream type as errors name it.
+fn stream(of: MediaType) -> Option<&'static str> {
+    of.stream()
 }
 
 /// The form and shape of a response.
@@ -71,7 +81,7 @@ pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAccept
     }
     clauses(accept)
         .iter()
-        .flat_map(|clause| MediaType::ALL.map(|offer| (clause, offer)))
+        .flat_map(|clause| MediaType::all().map(move |offer| (clause, offer)))
         .filter(|(clause, offer)| clause.covers(*offer))
         .find_map(|(clause, offer)| clause.accepted(offer, endpoint))
         .ok_or(NotAcceptable::Object)
@@ -343,9 +353,10 @@ impl Endpoint {
                 Endpoint::Custom => offer != MediaType::Protobuf,
                 Endpoint::AggregatedDiscovery => false,
             },
-            // A table has no protobuf form.
+            // A table has no binary form.
             Some(Transform::Table(_)) => {
-                matches!(self, Endpoint::BuiltIn | Endpoint::Custom) && offer != MediaType::Protobuf
+                let is_text = !matches!(offer, MediaType::Protobuf | MediaType::Cbor);
+                matches!(self, Endpoint::BuiltIn | Endpoint::Custom) && is_text
             }
             Some(Transform::PartialObjectMetadata(_) | Transform::PartialObjectMetadataList(_)) => {
                 self.is_of_objects()

@@ -2,19 +2,23 @@
 
 use std::collections::HashMap;
 
-use super::MediaType;
+use super::accept::joined;
+use super::{CBOR, MediaType};
+use crate::gates::is_on;
 
 /// The content type is not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     #[error(
-        "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        joined(MediaType::all().map(MediaType::as_str))
     )]
     Object,
     /// Response of custom resources to a strategic merge patch, which needs a schema with merge
     /// keys.
     #[error(
-        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        joined(PatchType::of_custom_resources().map(PatchType::as_str))
     )]
     CustomPatch,
 }
@@ -25,9 +29,7 @@ pub fn body(content_type: &str) -> Result<MediaType, Unsupported> {
         return Ok(MediaType::Json);
     }
     let essence = essence(content_type).ok_or(Unsupported::Object)?;
-    let known = MediaType::ALL
-        .into_iter()
-        .find(|offer| offer.as_str() == essence);
+    let known = MediaType::all().find(|offer| offer.as_str() == essence);
     known.ok_or(Unsupported::Object)
 }
 
@@ -38,16 +40,33 @@ pub enum PatchType {
     Merge,
     StrategicMerge,
     Apply,
+    /// While the feature gate of CBOR is on.
+    ApplyCbor,
 }
 
 impl PatchType {
-    /// All, in the order in which upstream lists them.
-    pub const ALL: [PatchType; 4] = [
-        PatchType::Json,
-        PatchType::Merge,
-        PatchType::StrategicMerge,
-        PatchType::Apply,
-    ];
+    /// All that are on, in the order in which upstream lists them.
+    pub fn all() -> impl Iterator<Item = PatchType> {
+        let always = [
+            PatchType::Json,
+            PatchType::Merge,
+            PatchType::StrategicMerge,
+            PatchType::Apply,
+        ];
+        always
+            .into_iter()
+            .chain(is_on(CBOR).then_some(PatchType::ApplyCbor))
+    }
+
+    /// The same without strategic merge patch, which needs merge keys.
+    pub fn of_custom_resources() -> impl Iterator<Item = PatchType> {
+        PatchType::all().filter(|of| *of != PatchType::StrategicMerge)
+    }
+
+    /// Whether it is an apply configuration.
+    pub fn is_apply(self) -> bool {
+        matches!(self, PatchType::Apply | PatchType::ApplyCbor)
+    }
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,15 +74,14 @@ impl PatchType {
             PatchType::Merge => "application/merge-patch+json",
             PatchType::StrategicMerge => "application/strategic-merge-patch+json",
             PatchType::Apply => "application/apply-patch+yaml",
+            PatchType::ApplyCbor => "application/apply-patch+cbor",
         }
     }
 
     /// The patch type of a request; parameters are ignored, and case matters.
     pub fn of(content_type: &str) -> Option<PatchType> {
         let bare = content_type.split(';').next().unwrap_or(content_type);
-        PatchType::ALL
-            .into_iter()
-            .find(|known| known.as_str() == bare)
+        PatchType::all().find(|known| known.as_str() == bare)
     }
 }
 

@@ -18,23 +18,36 @@ pub use accept::{
 pub use content_type::{PatchType, Unsupported, body};
 pub use route::{RouteNotAcceptable, RouteUnsupported, consumes, produces};
 
+use crate::gates::is_on;
+
 /// The forms of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType {
     Json,
     Yaml,
     Protobuf,
+    /// While its feature gate is on.
+    Cbor,
 }
 
+/// The feature gate of CBOR.
+const CBOR: &str = "CBORServingAndStorage";
+
 impl MediaType {
-    /// All, the preferred one first.
-    pub const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
+    /// All that are on, the preferred one first.
+    pub fn all() -> impl Iterator<Item = MediaType> {
+        let always = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
+        always
+            .into_iter()
+            .chain(is_on(CBOR).then_some(MediaType::Cbor))
+    }
 
     pub const fn as_str(self) -> &'static str {
         match self {
             MediaType::Json => "application/json",
             MediaType::Yaml => "application/yaml",
             MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+            MediaType::Cbor => "application/cbor",
         }
     }
 
@@ -44,6 +57,7 @@ impl MediaType {
             MediaType::Json => Some("application/json;stream=watch"),
             MediaType::Yaml => None,
             MediaType::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
+            MediaType::Cbor => Some("application/cbor-seq"),
         }
     }
 
