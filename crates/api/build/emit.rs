@@ -464,9 +464,22 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         _ => panic!("{}: storage and hash go together", r.plural),
     };
 
+    let gate = match r.gate.as_str() {
+        "" => None,
+        name => Some(name),
+    };
+    let deprecated = match &r.deprecated {
+        None => "None".to_string(),
+        Some(of) => format!(
+            "Some(Deprecated {{ since: t({:?}), removed: t({:?}), replacement: t({:?}) }})",
+            of.since, of.removed, of.replacement
+        ),
+    };
+
     format!(
         "Resource {{ group: t({group:?}), version: t({version:?}), plural: t({:?}), singular: t({:?}), \
-         kind: t({:?}), short_names: {}, categories: {}, namespaced: {}, verbs: {}, subresources: {}, \
+         kind: t({:?}), short_names: {}, categories: {}, namespaced: {}, gate: {}, deprecated: {deprecated}, \
+         verbs: {}, subresources: {}, \
          storage: {storage}, selectable: {}, columns: {}, defaults: {}, has_generation: {}, \
          create_on_update: {}, needs_version: {}, returns_deleted: {} }}",
         r.plural,
@@ -475,6 +488,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         texts(&r.short),
         texts(&r.categories),
         r.namespaced,
+        optional(gate),
         texts(&r.verbs),
         borrowed(subresources),
         borrowed(selectable),

@@ -19,6 +19,9 @@ pub(crate) struct Resource {
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
+    /// The feature gate that must be on for it to be served; empty: none.
+    pub(crate) gate: String,
+    pub(crate) deprecated: Option<Deprecated>,
     pub(crate) verbs: Vec<String>,
     /// Group-version, key prefix, media type.
     pub(crate) storage: Option<(String, String, String)>,
@@ -30,6 +33,14 @@ pub(crate) struct Resource {
     pub(crate) columns: Vec<Column>,
     /// Path, JSON.
     pub(crate) defaults: Vec<(String, String)>,
+}
+
+/// Releases, and what replaces it; empty: unknown.
+#[derive(Default)]
+pub(crate) struct Deprecated {
+    pub(crate) since: String,
+    pub(crate) removed: String,
+    pub(crate) replacement: String,
 }
 
 pub(crate) struct Subresource {
@@ -187,6 +198,8 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
         "short" => resource.short = words(rest),
         "categories" => resource.categories = words(rest),
         "scope" => resource.namespaced = rest == "Namespaced",
+        "gate" => resource.gate = rest.to_string(),
+        "deprecated" => resource.deprecated = Some(deprecated(rest)?),
         "verbs" => resource.verbs = words(rest),
         "storage" => match words(rest).as_slice() {
             [group_version, prefix, media] => {
@@ -242,6 +255,23 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
     }
 
     Ok(())
+}
+
+fn deprecated(rest: &str) -> Result<Deprecated, &'static str> {
+    let (releases, replacement) = match rest.split_once(" : ") {
+        Some((releases, replacement)) => (releases, replacement),
+        None => (rest, ""),
+    };
+    let (since, removed) = cut(releases);
+    if !since.starts_with('v') {
+        return Err("expected: deprecated SINCE [REMOVED] [: GROUP-VERSION KIND]");
+    }
+
+    Ok(Deprecated {
+        since: since.to_string(),
+        removed: removed.to_string(),
+        replacement: replacement.to_string(),
+    })
 }
 
 fn column(rest: &str) -> Option<Column> {

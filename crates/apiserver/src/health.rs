@@ -1,6 +1,6 @@
 //! Health: `/healthz`, `/livez` and `/readyz`, as a whole and check by check.
 //!
-//! Only checks that really check something are listed. Their order is upstream's.
+//! Names and order are upstream's. Some report the work that another part of this server does (`Hook::also`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,8 @@ impl Endpoint {
 
 enum Check {
     Ping,
+    /// The server calls itself in its own process, without a certificate that could expire.
+    Loopback,
     /// Log lines can be written: a server whose reader has stopped would soon wait for it.
     Log,
     Store,
@@ -59,29 +61,35 @@ enum Check {
 }
 
 /// Hooks in the order in which upstream lists them; others follow.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 31] = [
     "start-apiserver-admission-initializer",
     INFORMERS,
     "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "storage-object-count-tracker-hook",
     "start-apiextensions-informers",
     "start-apiextensions-controllers",
     "crd-informer-synced",
     "start-system-namespaces-controller",
+    "peer-endpoint-reconciler-controller",
     "start-cluster-authentication-info-controller",
     "start-kube-apiserver-identity-lease-controller",
     "start-kube-apiserver-identity-lease-garbage-collector",
     "storage-readiness",
     "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers",
     "rbac/bootstrap-roles",
     "scheduling/bootstrap-system-priority-classes",
     "priority-and-fairness-config-producer",
     "bootstrap-controller",
     "start-kubernetes-service-cidr-controller",
+    "aggregator-reload-proxy-client-cert",
     "start-kube-aggregator-informers",
     "apiservice-status-local-available-controller",
     "apiservice-status-remote-available-controller",
     "apiservice-registration-controller",
     "apiservice-discovery-controller",
+    "built-in-resources-storage-version-updater",
     AUTOREGISTRATION,
     "apiservice-openapi-controller",
     "apiservice-openapiv3-controller",
@@ -170,8 +178,11 @@ impl Health {
         let mut checks = vec![
             ("ping".to_string(), Check::Ping),
             ("log".to_string(), Check::Log),
-            ("etcd".to_string(), Check::Store),
         ];
+        if !is_ready {
+            checks.push(("loopback-serving-certificate".to_string(), Check::Loopback));
+        }
+        checks.push(("etcd".to_string(), Check::Store));
 
         if is_ready {
             checks.push(("etcd-readiness".to_string(), Check::Store));
@@ -214,7 +225,7 @@ impl Health {
 
     async fn check(&self, check: &Check) -> Result<(), String> {
         match check {
-            Check::Ping => Ok(()),
+            Check::Ping | Check::Loopback => Ok(()),
             Check::Log if takes_output() => Ok(()),
             Check::Log => Err("standard error takes no more output".to_string()),
             Check::Store => match tokio::time::timeout(STORE_WITHIN, self.store.status()).await {

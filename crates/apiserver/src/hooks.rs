@@ -8,14 +8,22 @@ use tokio::sync::watch;
 pub struct Hook {
     /// As upstream calls it; its health check is `poststarthook/NAME`.
     pub name: &'static str,
-    done: watch::Sender<bool>,
+    done: Arc<watch::Sender<bool>>,
 }
 
 impl Hook {
     pub fn new(name: &'static str) -> Arc<Hook> {
         Arc::new(Hook {
             name,
-            done: watch::Sender::new(false),
+            done: Arc::new(watch::Sender::new(false)),
+        })
+    }
+
+    /// What upstream reports by another name, and is done here together with this one.
+    pub fn also(&self, name: &'static str) -> Arc<Hook> {
+        Arc::new(Hook {
+            name,
+            done: self.done.clone(),
         })
     }
 

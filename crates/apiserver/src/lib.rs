@@ -17,7 +17,7 @@
 //! Modules use only those below them; `cargo xtask tidy` finds circles. From the bottom:
 //!
 //! 1. [`webhook_config`], [`definitions`] (what a CustomResourceDefinition defines), [`request`],
-//!    [`files`]
+//!    [`files`], [`runtime_config`] (which built-in APIs are served)
 //! 2. [`storage_version`], [`storage`] (bytes of an external etcd)
 //! 3. [`cache`] (every object, and the custom resources that are served), [`served`]
 //! 4. [`authn`], [`authz`], [`access`], [`webhook`] (the client of webhooks)
@@ -66,6 +66,7 @@ pub mod registry;
 pub mod render;
 pub mod request;
 pub mod run;
+pub mod runtime_config;
 pub mod serve;
 pub mod served;
 pub mod storage;
@@ -79,6 +80,7 @@ pub use coracle_client::World;
 pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;
 pub use run::{Config, Listeners, RunError, run};
+pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.
 pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -12,7 +12,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use crate::answer::{self, Answer};
 use crate::authn::token::Issuer;
 use crate::discovery::ServedGroups;
-use crate::handler::{Server, has_group};
+use crate::handler::Server;
 use crate::metrics::BUILD;
 use crate::openapi::OpenApi;
 use crate::render::Form;
@@ -90,13 +90,26 @@ impl Server {
                 Err(ApiError::method_not_allowed())
             }
             Some(answer) => answer,
-            None if is_api_path(path) => Err(ApiError::no_such_resource()),
+            None if self.is_api_path(path) => Err(ApiError::no_such_resource()),
             None => Ok(answer::no_such_page()),
         }
     }
 }
 
 impl Server {
+    /// Whether a path is below a version of the core group, or below a group.
+    fn is_api_path(&self, path: &str) -> bool {
+        let mut parts = path.trim_start_matches('/').split('/');
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => true,
+            (Some("apis"), Some(group)) => {
+                let definitions = self.registry.caches.definitions();
+                definitions.served().has_group(group)
+            }
+            _ => false,
+        }
+    }
+
     /// A document with which others verify the tokens of service accounts.
     fn issued(
         &self,
@@ -226,15 +239,6 @@ fn noted(stages: &[Stage]) -> Value {
     let mut noted = Map::new();
     noted.insert("stages", stages.iter().map(stage).collect::<Vec<_>>());
     Value::Object(noted)
-}
-
-fn is_api_path(path: &str) -> bool {
-    let mut parts = path.trim_start_matches('/').split('/');
-    match (parts.next(), parts.next()) {
-        (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => has_group(group),
-        _ => false,
-    }
 }
 
 fn version() -> Value {

@@ -48,6 +48,7 @@ use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
 use crate::registry::{AllocationMetrics, Expiry, Registry};
+use crate::runtime_config::{RuntimeConfig, RuntimeConfigError};
 use crate::serve::{self, CertificateFiles, NamedCertificate, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 use crate::webhook::conversion::Conversion;
@@ -85,6 +86,8 @@ pub struct Config {
     pub authorization: Vec<Mode>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
+    /// Which built-in APIs are served.
+    pub runtime_config: RuntimeConfig,
     /// Whether others write to the store as well.
     pub shared_store: bool,
     /// Whether the server puts its address into the endpoints of the Service `kubernetes`.
@@ -147,6 +150,7 @@ impl Config {
             tokens: TokenConfig::default(),
             authorization: vec![Mode::Node, Mode::Rbac],
             anonymous: false,
+            runtime_config: RuntimeConfig::default(),
             shared_store: false,
             publishes_endpoints: true,
             compaction: None,
@@ -200,6 +204,8 @@ pub enum RunError {
     Tokens(#[from] TokenError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("--runtime-config: {0}")]
+    RuntimeConfig(#[from] RuntimeConfigError),
     #[error("cannot load the watch caches")]
     Feed(#[from] FeedError),
     #[error("cannot set up the listener: {0}")]
@@ -228,7 +234,7 @@ pub async fn run(
         .transpose()
         .map_err(RunError::Listener)?;
 
-    let caches = Arc::new(Caches::new());
+    let caches = Arc::new(Caches::new(config.runtime_config.served()?));
     let metrics = Arc::new(Metrics::new(&caches));
     let store: Arc<dyn Store> = Arc::new(MeasuredStore {
         store,
@@ -378,7 +384,11 @@ fn assemble(
         results: HealthMetrics::new(&slis),
         store: registry.store.clone(),
         lifecycle: lifecycle.clone(),
-        hooks: hooks.all(),
+        hooks: {
+            let has_proxy_certificate = config.proxy_client_certificate.is_some();
+            let joined = hooks.joined(has_proxy_certificate);
+            hooks.all().into_iter().chain(joined).collect()
+        },
     };
 
     let identity = Identity::read(&config.kubelets).map_err(RunError::Kubelets)?;
@@ -587,6 +597,20 @@ impl Hooks {
         ];
         found.extend(self.documents.iter().cloned());
         found
+    }
+
+    /// What upstream has hooks of their own for.
+    fn joined(&self, has_proxy_certificate: bool) -> Vec<Arc<Hook>> {
+        let mut joined = vec![
+            self.flow.also("priority-and-fairness-filter"),
+            // The caches count their objects.
+            self.informers.also("storage-object-count-tracker-hook"),
+        ];
+        if has_proxy_certificate {
+            let name = "aggregator-reload-proxy-client-cert";
+            joined.push(self.aggregator.also(name));
+        }
+        joined
     }
 
     fn all(&self) -> Vec<Arc<Hook>> {

@@ -43,10 +43,11 @@ impl BuiltIn {
 impl Served {
     /// What a path names; the catalogue's own come first.
     pub fn find(caches: &Caches, group: &str, version: &str, plural: &str) -> Option<Served> {
-        if let Some(resource) = BUILTIN.resource(group, version, plural) {
+        let definitions = caches.definitions();
+        if let Some(resource) = definitions.served().resource(group, version, plural) {
             return Some(Served::BuiltIn(BuiltIn::of(resource)));
         }
-        let custom = caches.definitions().get(group, plural)?.clone();
+        let custom = definitions.get(group, plural)?.clone();
         let version = custom.served_version(version)?;
         Some(Served::Custom(custom, version))
     }
@@ -56,11 +57,11 @@ impl Served {
         let is_it = |resource: &&Resource| {
             resource.kind == kind && resource.group == group && resource.version == version
         };
-        if let Some(resource) = BUILTIN.resources().iter().find(is_it) {
+        let definitions = caches.definitions();
+        if let Some(resource) = definitions.served().resources().find(|own| is_it(own)) {
             return Some(Served::BuiltIn(BuiltIn::of(resource)));
         }
 
-        let definitions = caches.definitions();
         let mut found = definitions.iter().filter_map(|custom| {
             let place = custom.served_version(version)?;
             is_it(&custom.resource(place)).then(|| Served::Custom(custom.clone(), place))

@@ -35,6 +35,9 @@ pub trait Cluster: Send + Sync {
     /// Every object of a resource in a namespace as it is now; in all namespaces where it is empty.
     fn list(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>>;
 
+    /// Whether the server serves a built-in resource.
+    fn serves(&self, resource: &Resource) -> bool;
+
     /// The plural name of the resource whose objects are of a kind of this group and version.
     fn resource_of_kind(&self, version: (&str, &str), kind: &str) -> Option<String>;
 

@@ -2,9 +2,9 @@
 
 use crate::behaviour::Behaviour;
 use crate::{
-    admissionregistration, apiextensions, apiregistration, apps, authentication, authorization,
-    autoscaling, batch, certificates, coordination, core, discovery, flowcontrol, networking, node,
-    policy, rbac, resource, scheduling, storage,
+    admissionregistration, apiextensions, apiregistration, apiserverinternal, apps, authentication,
+    authorization, autoscaling, batch, certificates, coordination, core, discovery, flowcontrol,
+    networking, node, policy, rbac, resource, scheduling, storage, storagemigration,
 };
 
 /// API group, plural name, behaviour; sorted by the first two.
@@ -50,11 +50,15 @@ const KINDS: &[(&str, &str, &Behaviour)] = &[
     ("batch", "cronjobs", &batch::cron_job::BEHAVIOUR),
     ("batch", "jobs", &batch::job::BEHAVIOUR),
     ("certificates.k8s.io", "certificatesigningrequests", &certificates::certificate_signing_request::BEHAVIOUR),
+    ("certificates.k8s.io", "clustertrustbundles", &certificates::cluster_trust_bundle::BEHAVIOUR),
+    ("certificates.k8s.io", "podcertificaterequests", &certificates::pod_certificate_request::BEHAVIOUR),
+    ("coordination.k8s.io", "leasecandidates", &coordination::lease_candidate::BEHAVIOUR),
     ("coordination.k8s.io", "leases", &coordination::lease::BEHAVIOUR),
     ("discovery.k8s.io", "endpointslices", &discovery::endpoint_slice::BEHAVIOUR),
     ("events.k8s.io", "events", &core::event::BEHAVIOUR),
     ("flowcontrol.apiserver.k8s.io", "flowschemas", &flowcontrol::flow_schema::BEHAVIOUR),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", &flowcontrol::priority_level::BEHAVIOUR),
+    ("internal.apiserver.k8s.io", "storageversions", &apiserverinternal::storage_version::BEHAVIOUR),
     ("networking.k8s.io", "ingressclasses", &networking::ingress_class::BEHAVIOUR),
     ("networking.k8s.io", "ingresses", &networking::ingress::BEHAVIOUR),
     ("networking.k8s.io", "ipaddresses", &networking::ip_address::BEHAVIOUR),
@@ -67,16 +71,21 @@ const KINDS: &[(&str, &str, &Behaviour)] = &[
     ("rbac.authorization.k8s.io", "rolebindings", &rbac::binding::ROLE_BINDINGS),
     ("rbac.authorization.k8s.io", "roles", &rbac::role::ROLES),
     ("resource.k8s.io", "deviceclasses", &resource::device_class::BEHAVIOUR),
+    ("resource.k8s.io", "devicetaintrules", &resource::device_taint_rule::BEHAVIOUR),
     ("resource.k8s.io", "resourceclaims", &resource::resource_claim::BEHAVIOUR),
     ("resource.k8s.io", "resourceclaimtemplates", &resource::resource_claim_template::BEHAVIOUR),
+    ("resource.k8s.io", "resourcepoolstatusrequests", &resource::resource_pool_status_request::BEHAVIOUR),
     ("resource.k8s.io", "resourceslices", &resource::resource_slice::BEHAVIOUR),
+    ("scheduling.k8s.io", "podgroups", &scheduling::pod_group::BEHAVIOUR),
     ("scheduling.k8s.io", "priorityclasses", &scheduling::priority_class::BEHAVIOUR),
+    ("scheduling.k8s.io", "workloads", &scheduling::workload::BEHAVIOUR),
     ("storage.k8s.io", "csidrivers", &storage::csi_driver::BEHAVIOUR),
     ("storage.k8s.io", "csinodes", &storage::csi_node::BEHAVIOUR),
     ("storage.k8s.io", "csistoragecapacities", &storage::csi_storage_capacity::BEHAVIOUR),
     ("storage.k8s.io", "storageclasses", &storage::storage_class::BEHAVIOUR),
     ("storage.k8s.io", "volumeattachments", &storage::volume_attachment::BEHAVIOUR),
     ("storage.k8s.io", "volumeattributesclasses", &storage::volume_attributes_class::BEHAVIOUR),
+    ("storagemigration.k8s.io", "storageversionmigrations", &storagemigration::storage_version_migration::BEHAVIOUR),
 ];
 
 static DEFAULT: Behaviour = Behaviour::DEFAULT;

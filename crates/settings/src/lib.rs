@@ -18,6 +18,6 @@ mod program;
 #[cfg(test)]
 mod tests;
 
-pub use field::{Each, Element, Field, OptionalText, Pattern, Patterns, PortRange, Tree};
+pub use field::{Each, Element, Field, OptionalText, Pairs, Pattern, Patterns, PortRange, Tree};
 pub use omission::{Omission, Treatment};
 pub use program::{Format, Mistakes, Part, Program, Request, Section, Setting, Unknown};

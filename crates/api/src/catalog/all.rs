@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{BUILTIN, Kind, Page, Resource, Struct};
+use super::{BUILTIN, Kind, Page, Resource, ServedApis, Struct};
 use crate::Text;
 
 /// Every kind that exists at some moment. An immutable snapshot that is cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
+    /// Which built-in resources are served. All built-in kinds are known.
+    served: ServedApis,
     /// By the names that their owners gave them.
     added: Arc<BTreeMap<Text, Arc<Page>>>,
 }
@@ -19,9 +21,14 @@ impl Catalog {
         Catalog::default()
     }
 
-    /// The built-in kinds, and those of these pages, by the names that their owners gave them.
-    pub fn with_all(pages: impl IntoIterator<Item = (Text, Arc<Page>)>) -> Catalog {
+    /// The built-in kinds, of which some resources are served, and those of these pages, by the names
+    /// that their owners gave them.
+    pub fn with_all(
+        served: ServedApis,
+        pages: impl IntoIterator<Item = (Text, Arc<Page>)>,
+    ) -> Catalog {
         Catalog {
+            served,
             added: Arc::new(pages.into_iter().collect()),
         }
     }
@@ -31,6 +38,7 @@ impl Catalog {
         let mut added = BTreeMap::clone(&self.added);
         added.insert(Text::new(name), page);
         Catalog {
+            served: self.served.clone(),
             added: Arc::new(added),
         }
     }
@@ -40,6 +48,7 @@ impl Catalog {
         let mut added = BTreeMap::clone(&self.added);
         added.remove(name);
         Catalog {
+            served: self.served.clone(),
             added: Arc::new(added),
         }
     }
@@ -47,6 +56,21 @@ impl Catalog {
     /// The built-in page first: nothing that is added can take its place.
     pub fn pages(&self) -> impl Iterator<Item = &Page> {
         std::iter::once(&BUILTIN).chain(self.added.values().map(Arc::as_ref))
+    }
+
+    /// The built-in resources that are served.
+    pub fn served(&self) -> &ServedApis {
+        &self.served
+    }
+
+    /// Every resource that is served.
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        let added = self.added.values().flat_map(|page| page.resources());
+        let own = self
+            .served
+            .resources()
+            .map(|resource| -> &Resource { resource });
+        own.chain(added)
     }
 
     /// The pages that only one of two catalogues has, or that differ.

@@ -23,7 +23,7 @@ pub static BUILTIN: Page = Page {
     resources_by_name: NameIndex::new(),
 };
 
-/// The groups that are served by default, in the order discovery lists them.
+/// The groups in the order discovery lists them, with all versions that can be served.
 pub fn groups() -> &'static [Group] {
     &GROUPS
 }

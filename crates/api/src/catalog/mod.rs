@@ -13,6 +13,7 @@ mod model;
 mod name_index;
 mod node;
 mod resource;
+mod served;
 
 pub use all::Catalog;
 pub use builder::PageBuilder;
@@ -26,8 +27,10 @@ pub use model::{
 pub(crate) use name_index::NameIndex;
 pub use node::{FieldRef, Node, Struct};
 pub use resource::{
-    Column, Compared, Described, Gate, Group, Resource, Selectable, Stage, Storage, Subresource,
+    Column, Compared, Deprecated, Described, Gate, Group, Resource, Selectable, Stage, Storage,
+    Subresource,
 };
+pub use served::{ServedApis, is_stable};
 
 use std::borrow::Cow;
 

@@ -16,6 +16,9 @@ pub struct Resource {
     pub short_names: Cow<'static, [Text]>,
     pub categories: Cow<'static, [Text]>,
     pub namespaced: bool,
+    /// The feature gate that must be on for it to be served.
+    pub gate: Option<Text>,
+    pub deprecated: Option<Deprecated>,
     pub verbs: Cow<'static, [Text]>,
     pub subresources: Cow<'static, [Subresource]>,
     /// Absent: not stored (reviews, bindings).
@@ -39,6 +42,16 @@ impl Resource {
     pub(super) fn full_name(&self) -> [&str; 3] {
         [&self.group, &self.version, &self.plural]
     }
+}
+
+/// Since when a resource is deprecated.
+#[derive(Clone, Debug)]
+pub struct Deprecated {
+    pub since: Text,
+    /// The release that no longer serves it; empty: not decided.
+    pub removed: Text,
+    /// Group-version and kind to use instead; empty: there is none.
+    pub replacement: Text,
 }
 
 #[derive(Clone, Debug)]
@@ -124,7 +137,7 @@ pub enum Stage {
     Deprecated,
 }
 
-/// An API group that is served by default.
+/// An API group with all its versions, of which not all need be served.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Empty: the core group.

@@ -16,8 +16,8 @@ pub enum FieldLabelError {
     NotSupported(Text),
     #[error("field label {} not supported for Job", Quoted(.0))]
     NotOfJobs(Text),
-    #[error("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {0}")]
-    NotOfSlices(Text),
+    #[error("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {label}")]
+    NotOfSlices { version: Text, label: Text },
 }
 
 /// The name of a selectable field in the stored object.
@@ -36,7 +36,10 @@ pub fn field_label<'r>(resource: &'r Resource, label: &str) -> Result<&'r str, F
     let of_all = |name: &str| matches!(name, "metadata.name" | "metadata.namespace");
     Err(match (resource.group.as_str(), resource.plural.as_str()) {
         ("batch", "jobs") => FieldLabelError::NotOfJobs(label),
-        ("resource.k8s.io", "resourceslices") => FieldLabelError::NotOfSlices(label),
+        ("resource.k8s.io", "resourceslices") => FieldLabelError::NotOfSlices {
+            version: resource.version.clone(),
+            label,
+        },
         // Custom resources have one text for all cases.
         (group, plural)
             if BUILTIN.resource(group, &resource.version, plural).is_some()

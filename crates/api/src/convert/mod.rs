@@ -1,7 +1,7 @@
 //! Conversion of objects between the versions of their kind.
 //!
 //! [`convert`] does what upstream's decoding into internal types and encoding in the target version
-//! do. Between versions of different shape (`autoscaling`, `event`, `definition`) fields move;
+//! do. Between versions of different shape (`autoscaling`, `event`, `definition`, `resource`) fields move;
 //! elsewhere only `apiVersion` changes. But upstream's internal form also normalizes an object that
 //! stays in its version: aliases agree, write-only fields are merged, annotations that represent
 //! fields of other versions are removed (`core`, `apps`, `policy`). So the object of every request
@@ -18,6 +18,7 @@ mod definition;
 mod event;
 mod field_label;
 mod policy;
+mod resource;
 #[cfg(test)]
 mod tests;
 
@@ -157,6 +158,11 @@ fn field_moves(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
             ("v1beta1", "v1") => definition::v1beta1_to_v1,
             _ => return None,
         },
+        (("resource.k8s.io", "resource.k8s.io"), versions, name)
+            if versions.0 == "v1beta1" || versions.1 == "v1beta1" =>
+        {
+            resource::field_moves(versions.0 == "v1beta1", name)?
+        }
         (groups, _, name)
             if groups.0 == groups.1 && is_the_same_in_all_versions(groups.0, name) =>
         {
@@ -168,12 +174,22 @@ fn field_moves(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
 
 /// Kinds whose versions differ only in name.
 fn is_the_same_in_all_versions(group: &str, kind: &str) -> bool {
-    const SAME: [(&str, &str); 2] = [
+    const SAME: [(&str, &str); 12] = [
         ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
         (
             "admissionregistration.k8s.io",
             "MutatingAdmissionPolicyBinding",
         ),
+        ("certificates.k8s.io", "ClusterTrustBundle"),
+        ("coordination.k8s.io", "LeaseCandidate"),
+        ("networking.k8s.io", "IPAddress"),
+        ("networking.k8s.io", "ServiceCIDR"),
+        ("resource.k8s.io", "DeviceClass"),
+        ("resource.k8s.io", "DeviceTaintRule"),
+        ("resource.k8s.io", "ResourceClaim"),
+        ("resource.k8s.io", "ResourceClaimTemplate"),
+        ("resource.k8s.io", "ResourceSlice"),
+        ("storage.k8s.io", "VolumeAttributesClass"),
     ];
     SAME.contains(&(group, kind))
 }

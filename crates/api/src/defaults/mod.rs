@@ -99,9 +99,13 @@ fn conditional(kind: &Kind) -> Option<Conditional> {
         ("batch", "v1", "Job") => batch::job,
         ("networking.k8s.io", "v1", "NetworkPolicy") => networking::network_policy,
         ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding" | "RoleBinding") => rbac::binding,
-        ("resource.k8s.io", "v1", "ResourceClaim") => resource::claim,
-        ("resource.k8s.io", "v1", "ResourceClaimTemplate") => resource::claim_template,
-        ("resource.k8s.io", "v1", "ResourceSlice") => resource::slice,
+        ("resource.k8s.io", "v1" | "v1beta2", "ResourceClaim") => resource::claim,
+        ("resource.k8s.io", "v1" | "v1beta2", "ResourceClaimTemplate") => resource::claim_template,
+        ("resource.k8s.io", "v1" | "v1beta2", "ResourceSlice") => resource::slice,
+        ("resource.k8s.io", "v1beta1", "ResourceClaim") => resource::v1beta1_claim,
+        ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate") => resource::v1beta1_claim_template,
+        ("resource.k8s.io", "v1beta1", "ResourceSlice") => resource::v1beta1_slice,
+        ("resource.k8s.io", _, "DeviceTaintRule") => resource::taint_rule,
         _ => return None,
     };
 

@@ -3,9 +3,10 @@
 use crate::recorded;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use coracle_api::Text;
-use coracle_api::catalog::{self, BUILTIN, Resource};
+use coracle_api::catalog::{self, BUILTIN, Group, Resource, ServedApis, is_stable};
 use serde_json::{Map, Value, json};
 
 fn texts(list: &[Text]) -> Value {
@@ -77,8 +78,27 @@ fn by_name(list: &Value) -> BTreeMap<String, Value> {
 #[test]
 fn every_resource_of_every_group_version_comes_from_the_catalogue() {
     let folder = recorded::path("facts/discovery");
+    check_resources(&folder, ServedApis::default().groups());
+}
+
+/// What a server serves whose runtime configuration is `api/all=true`, with the gates that alpha and
+/// beta resources need.
+#[test]
+fn alpha_and_beta_resources_come_from_the_catalogue() {
+    let folder = recorded::path("facts/discovery-on-request");
+    let mut groups = catalog::groups().to_vec();
+    for group in &mut groups {
+        group
+            .versions
+            .to_mut()
+            .retain(|version| !is_stable(version));
+    }
+    check_resources(&folder, &groups);
+}
+
+fn check_resources(folder: &Path, groups: &[Group]) {
     let mut documents = 0;
-    for group in catalog::groups() {
+    for group in groups {
         for version in group.versions.iter() {
             let file = match group.name.as_str() {
                 "" => format!("api-{version}.json"),
@@ -104,7 +124,7 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
         }
     }
 
-    let recorded = recorded::files(&folder, ".json");
+    let recorded = recorded::files(folder, ".json");
     let group_versions = recorded.iter().filter(|file| {
         let name = file.file_name().unwrap().to_str().unwrap();
         name.starts_with("api") && name.contains('-')
@@ -123,7 +143,8 @@ fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
     let recorded: Value =
         serde_json::from_slice(&std::fs::read(folder.join("apis.json")).unwrap()).unwrap();
 
-    let ours: Vec<Value> = catalog::groups()
+    let ours: Vec<Value> = ServedApis::default()
+        .groups()
         .iter()
         .filter(|group| !group.name.is_empty())
         .map(|group| {

@@ -1,7 +1,7 @@
 //! An APIService for every group and version that this server serves itself. They are created at
 //! startup: one that an administrator deletes is recreated at the next start.
 
-use coracle_api::catalog::{self, Resource};
+use coracle_api::catalog::{Resource, ServedApis};
 use coracle_api::{Value, typed};
 use coracle_kinds::Part;
 use futures_util::future::try_join_all;
@@ -17,9 +17,12 @@ use crate::loopback::{Loopback, resource};
 /// Objects with this label are managed by this server.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
+/// The label's value of those that are created at startup.
+const ON_START: &str = "onstart";
+
 /// The priorities of groups and of their versions in discovery. They decide between groups that
 /// have the same resource name.
-const PRIORITIES: [(&str, &str, i32, i32); 22] = [
+const PRIORITIES: [(&str, &str, i32, i32); 36] = [
     ("", "v1", 18000, 1),
     ("apps", "v1", 17800, 15),
     ("events.k8s.io", "v1", 17750, 15),
@@ -29,18 +32,32 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("autoscaling", "v2", 17500, 30),
     ("batch", "v1", 17400, 15),
     ("certificates.k8s.io", "v1", 17300, 15),
+    ("certificates.k8s.io", "v1beta1", 17300, 9),
+    ("certificates.k8s.io", "v1alpha1", 17300, 1),
     ("networking.k8s.io", "v1", 17200, 15),
+    ("networking.k8s.io", "v1beta1", 17200, 9),
     ("policy", "v1", 17100, 15),
     ("rbac.authorization.k8s.io", "v1", 17000, 15),
     ("storage.k8s.io", "v1", 16800, 15),
+    ("storage.k8s.io", "v1beta1", 16800, 9),
     ("admissionregistration.k8s.io", "v1", 16700, 15),
+    ("admissionregistration.k8s.io", "v1beta1", 16700, 12),
+    ("admissionregistration.k8s.io", "v1alpha1", 16700, 9),
     ("apiextensions.k8s.io", "v1", 16700, 15),
     ("scheduling.k8s.io", "v1", 16600, 15),
+    ("scheduling.k8s.io", "v1alpha2", 16600, 2),
     ("coordination.k8s.io", "v1", 16500, 15),
+    ("coordination.k8s.io", "v1beta1", 16500, 13),
+    ("coordination.k8s.io", "v1alpha2", 16500, 12),
     ("node.k8s.io", "v1", 16300, 15),
     ("discovery.k8s.io", "v1", 16200, 15),
     ("resource.k8s.io", "v1", 16200, 21),
+    ("resource.k8s.io", "v1beta2", 16200, 15),
+    ("resource.k8s.io", "v1beta1", 16200, 9),
+    ("resource.k8s.io", "v1alpha3", 16200, 1),
     ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
+    ("internal.apiserver.k8s.io", "v1alpha1", 16000, 9),
+    ("storagemigration.k8s.io", "v1beta1", 15800, 9),
     // Requests to this group are not served through an APIService.
     ("apiregistration.k8s.io", "v1", 0, 0),
 ];
@@ -60,13 +77,29 @@ pub(crate) fn priorities(group: &str, version: &str) -> (i64, i64) {
 }
 
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+    let definitions = loopback.registry.caches.definitions();
+    let served = definitions.served();
     once(hook, async || {
         // All at once: writes that wait together share a flush of the disk.
-        try_join_all(wanted().map(|object| ensure(loopback, object)))
-            .await
-            .map(drop)
+        try_join_all(wanted(served).map(|object| ensure(loopback, object))).await?;
+        delete_unserved(loopback, served).await
     })
     .await;
+}
+
+/// Deletes those of groups and versions that were served before this start.
+async fn delete_unserved(loopback: &Loopback, served: &ServedApis) -> Result<(), ApiError> {
+    for object in loopback.registry.lookup_all(api_services(), "") {
+        let spec = |name: &str| object.at(&["spec", name]).and_then(Value::as_str);
+        let (group, version) = (spec("group").unwrap_or_default(), spec("version"));
+        let is_ours = object.meta().label(AUTOMANAGED) == Some(ON_START);
+        if is_ours && !served.has_version(group, version.unwrap_or_default()) {
+            loopback
+                .delete(api_services(), "", object.meta().name())
+                .await?;
+        }
+    }
+    Ok(())
 }
 
 async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
@@ -95,8 +128,8 @@ async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
     }
 }
 
-fn wanted() -> impl Iterator<Item = Value> {
-    let versions = catalog::groups().iter().flat_map(|group| {
+fn wanted(served: &ServedApis) -> impl Iterator<Item = Value> {
+    let versions = served.groups().iter().flat_map(|group| {
         group
             .versions
             .iter()
@@ -107,14 +140,8 @@ fn wanted() -> impl Iterator<Item = Value> {
         let (_, _, group_priority, version_priority) = *PRIORITIES
             .iter()
             .find(|(name, of, _, _)| *name == group && *of == version)?;
-        (group_priority > 0).then(|| {
-            api_service(
-                group,
-                version,
-                (group_priority, version_priority),
-                "onstart",
-            )
-        })
+        (group_priority > 0)
+            .then(|| api_service(group, version, (group_priority, version_priority), ON_START))
     })
 }
 
@@ -156,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_group_and_version_of_the_catalogue_has_its_place() {
-        for group in catalog::groups() {
+        for group in coracle_api::catalog::groups() {
             for version in group.versions.iter() {
                 let known = PRIORITIES
                     .iter()

@@ -10,7 +10,7 @@ use coracle_api::{Map, Value};
 use coracle_kinds::Part;
 use ring::digest::{SHA256, digest};
 
-use super::{MANAGER, complain};
+use super::{MANAGER, complain, storage_versions};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
@@ -33,7 +33,10 @@ pub(super) async fn run(loopback: &Loopback, lease: &Hook, garbage: &Hook) {
 
     loop {
         let now = (loopback.registry.now)();
-        let renewed = renew(loopback, &name, &host, &holder, now).await;
+        let renewed = match renew(loopback, &name, &host, &holder, now).await {
+            Ok(()) => storage_versions::write(loopback, &name).await,
+            error => error,
+        };
         let collected = collect(loopback, now).await;
 
         let mut is_done = true;

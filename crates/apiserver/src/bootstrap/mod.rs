@@ -15,6 +15,7 @@ mod master_leases;
 mod priority_classes;
 mod rbac;
 mod service_cidr;
+mod storage_versions;
 mod system_namespaces;
 
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl Hooks {
     }
 
     pub fn all(&self) -> Vec<Arc<Hook>> {
-        vec![
+        let mut all = vec![
             self.namespaces.clone(),
             self.roles.clone(),
             self.authentication_info.clone(),
@@ -107,7 +108,17 @@ impl Hooks {
             self.identity_lease.clone(),
             self.identity_garbage.clone(),
             self.legacy_tokens.clone(),
-        ]
+            // Servers know of each other by their leases.
+            self.identity_lease
+                .also("peer-endpoint-reconciler-controller"),
+            self.service_cidr
+                .also("start-service-ip-repair-controllers"),
+        ];
+        if storage_versions::is_needed() {
+            let name = "built-in-resources-storage-version-updater";
+            all.push(self.identity_lease.also(name));
+        }
+        all
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use coracle_api::catalog::Catalog;
+use coracle_api::catalog::{Catalog, ServedApis};
 use coracle_api::{Text, Value};
 use coracle_kinds::apiextensions::custom_resource_definition::condition;
 use coracle_store::{KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError};
@@ -18,15 +18,30 @@ use crate::storage_version::StorageVersion;
 /// The prefix of definitions, below the root.
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// The definitions whose resources are served, by name.
+/// What is served: the definitions whose resources are, by name, and the built-in resources.
 #[derive(Default)]
 pub struct Definitions {
+    /// The built-in resources that are served beside them.
+    served: ServedApis,
     by_name: BTreeMap<Text, Arc<Custom>>,
     /// Made when a document is first requested.
     catalog: OnceLock<Catalog>,
 }
 
 impl Definitions {
+    /// None, beside these built-in resources.
+    pub(super) fn beside(served: ServedApis) -> Definitions {
+        Definitions {
+            served,
+            ..Definitions::default()
+        }
+    }
+
+    /// The built-in resources that are served.
+    pub fn served(&self) -> &ServedApis {
+        &self.served
+    }
+
     /// Every kind that discovery shows.
     pub fn catalog(&self) -> Catalog {
         let pages = || {
@@ -34,7 +49,7 @@ impl Definitions {
             shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
         };
         self.catalog
-            .get_or_init(|| Catalog::with_all(pages()))
+            .get_or_init(|| Catalog::with_all(self.served.clone(), pages()))
             .clone()
     }
 
@@ -151,7 +166,7 @@ impl Caches {
 
     /// Creates the caches of all definitions, from what the store held at a revision.
     pub(super) fn fill_custom(&self, kvs: &[KeyValue], at: Revision) {
-        let mut next = Definitions::default();
+        let mut next = Definitions::beside(self.definitions().served.clone());
         for entry in self.all_definitions() {
             let tree = self.definition(&entry);
             let Some(state) = State::of(&tree, entry.revision) else {
@@ -177,7 +192,7 @@ impl Caches {
     /// Brings what is served in line with the definitions, as they are at a revision.
     pub(super) async fn follow_definitions(&self, store: &dyn Store, at: Revision) {
         let before = self.definitions.load_full();
-        let mut next = Definitions::default();
+        let mut next = Definitions::beside(self.definitions().served.clone());
         for entry in self.all_definitions() {
             let known = before.named(entry.key());
             if let Some(known) = known.filter(|known| known.revision == entry.revision) {

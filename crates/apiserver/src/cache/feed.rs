@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use coracle_api::catalog::ServedApis;
 use coracle_api::{Text, Value};
 use coracle_store::{
     Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, Unavailable,
@@ -59,12 +60,14 @@ pub enum FeedError {
 }
 
 impl Caches {
-    /// Empty caches for every built-in resource that is stored. Resources that share storage share
-    /// a cache.
-    pub fn new() -> Caches {
+    /// Empty caches for every built-in resource that is stored, and served by default or here.
+    /// Resources that share storage share a cache.
+    pub fn new(served: ServedApis) -> Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
-        for resource in coracle_api::catalog::BUILTIN.resources() {
-            if let Some(storage) = &resource.storage {
+        for resource in ServedApis::default().resources().chain(served.resources()) {
+            if let Some(storage) = &resource.storage
+                && !by_prefix.contains_key(&storage.prefix)
+            {
                 by_prefix.insert(
                     storage.prefix.clone(),
                     Arc::new(Cache::new(StorageVersion::of(resource))),
@@ -74,7 +77,7 @@ impl Caches {
 
         let applied = Progress::default();
         let (pending_writes, trees) = (PendingWrites::default(), Arc::default());
-        let definitions = ArcSwap::default();
+        let definitions = ArcSwap::from_pointee(Definitions::beside(served));
 
         Caches {
             by_prefix,
@@ -386,7 +389,7 @@ impl Caches {
 
 impl Default for Caches {
     fn default() -> Caches {
-        Caches::new()
+        Caches::new(ServedApis::default())
     }
 }
 
@@ -421,7 +424,7 @@ mod tests {
             let files = Arc::new(RealFiles::new(folder.path()).unwrap());
             let store =
                 Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
-            let caches = Caches::new();
+            let caches = Caches::new(ServedApis::default());
             let from = caches.fill(&store).await.unwrap();
 
             store.close();

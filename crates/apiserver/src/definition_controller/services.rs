@@ -75,11 +75,7 @@ async fn keep(loopback: &Loopback) -> Result<(), ApiError> {
 fn wanted(loopback: &Loopback) -> BTreeSet<(String, String)> {
     let definitions = loopback.registry.caches.definitions();
     let served_groups = ServedGroups::new(&definitions);
-    let own = coracle_api::catalog::groups();
-    let is_own = |group: &str, version: &str| {
-        own.iter()
-            .any(|known| known.name == group && known.versions.iter().any(|name| name == version))
-    };
+    let own = definitions.served();
 
     let all = served_groups.groups().iter().flat_map(|group| {
         group
@@ -88,6 +84,6 @@ fn wanted(loopback: &Loopback) -> BTreeSet<(String, String)> {
             .map(|version| (group.name.to_string(), version.to_string()))
     });
 
-    all.filter(|(group, version)| !is_own(group, version))
+    all.filter(|(group, version)| !own.has_version(group, version))
         .collect()
 }

@@ -127,6 +127,8 @@ fn resource(definition: &Definition<'_>, version: &Map, names: &Map) -> Resource
         selectable: Cow::Owned(selectable(definition, version)),
         columns: Cow::Owned(columns(definition.columns(version))),
         defaults: Cow::Borrowed(&[]),
+        gate: None,
+        deprecated: None,
         has_generation: true,
         create_on_update: false,
         needs_version: true,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coracle_api::Text;
-use coracle_api::catalog::{self, Group, Resource};
+use coracle_api::catalog::{Group, Resource, ServedApis};
 use coracle_kinds::kube_aware;
 
 use crate::aggregation::discovery::Described;
@@ -15,6 +15,7 @@ use crate::bootstrap::api_services::priorities;
 use crate::cache::{Custom, Definitions};
 
 pub struct ServedGroups<'a> {
+    own: &'a ServedApis,
     groups: Vec<Group>,
     /// Those that discovery shows.
     defined: Vec<&'a Custom>,
@@ -63,7 +64,7 @@ impl<'a> ServedGroups<'a> {
             }
         }
 
-        let mut groups = catalog::groups().to_vec();
+        let mut groups = definitions.served().groups().to_vec();
         for (name, mut versions) in added {
             match groups.iter_mut().find(|group| group.name == name) {
                 Some(group) => {
@@ -78,12 +79,12 @@ impl<'a> ServedGroups<'a> {
         }
 
         for group in &mut groups {
-            if let Cow::Owned(versions) = &mut group.versions {
-                versions.sort_by(|one, other| kube_aware(one, other));
-            }
+            let versions = group.versions.to_mut();
+            versions.sort_by(|one, other| kube_aware(one, other));
         }
 
         ServedGroups {
+            own: definitions.served(),
             groups,
             defined,
             remote: Vec::new(),
@@ -172,10 +173,8 @@ impl<'a> ServedGroups<'a> {
         group: &str,
         version: &str,
     ) -> impl Iterator<Item = GroupResource<'a>> {
-        let own = catalog::BUILTIN
-            .resources()
-            .iter()
-            .filter(move |own| own.group == group && own.version == version);
+        let own = self.own.resources();
+        let own = own.filter(move |own| own.group == group && own.version == version);
         let own = own.map(|resource| GroupResource {
             resource,
             is_terminating: false,

@@ -12,7 +12,6 @@ mod resource;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_api::catalog::BUILTIN;
 use coracle_api::time::Timestamp;
 use coracle_client::Journal;
 use coracle_serving::Flag;
@@ -109,7 +108,8 @@ impl Server {
         }
 
         let Some(served) = self.find(target).await else {
-            return match has_group(&target.group) {
+            let definitions = self.registry.caches.definitions();
+            return match definitions.served().has_group(&target.group) {
                 true => Err(ApiError::no_such_resource()),
                 false => Ok(answer::no_such_page()),
             };
@@ -126,7 +126,7 @@ impl Server {
             }
             _ => answer,
         });
-        deprecation::noted(target, &served, result)
+        deprecation::noted(&served, result)
     }
 
     /// Counts a large response as held for its user until it has been read. A chunked one holds a
@@ -154,10 +154,7 @@ impl Server {
     /// definition has not reached it yet: right after a start, or when another server has just
     /// accepted it. So the cache catches up with the store before the answer is no.
     async fn find(&self, target: &Target) -> Option<Served> {
-        if BUILTIN
-            .resource(&target.group, &target.version, &target.resource)
-            .is_none()
-        {
+        if self.known(target).is_none() {
             self.registry.reach(RequiredVersion::Any).await.ok()?;
         }
         if let Some(found) = self.known(target) {
@@ -180,10 +177,4 @@ impl Server {
         };
         fits.then_some(served)
     }
-}
-
-pub(crate) fn has_group(name: &str) -> bool {
-    coracle_api::catalog::groups()
-        .iter()
-        .any(|known| known.name == name)
 }

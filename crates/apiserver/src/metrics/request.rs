@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::Metrics;
 use super::resource::{Requested, ResourceKey};
 use crate::cache::Caches;
-use crate::deprecation;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
 /// The attributes of a request that are labels of metrics.
@@ -54,8 +53,7 @@ impl Labels for Deprecated {
             self.resource.version(),
             self.resource.plural(),
             self.subresource,
-            // No release is planned that would remove one.
-            "",
+            self.resource.removed_release(),
         ]
         .map(Cow::Borrowed)
         .to_vec()
@@ -159,7 +157,9 @@ fn verb(verb: Verb, headers: &HeaderMap) -> &'static str {
             let media_type = headers
                 .get(header::CONTENT_TYPE)
                 .and_then(|value| value.to_str().ok());
-            let apply = media_type.and_then(PatchType::of) == Some(PatchType::Apply);
+            let apply = media_type
+                .and_then(PatchType::of)
+                .is_some_and(PatchType::is_apply);
             if apply { "APPLY" } else { "PATCH" }
         }
         Verb::Delete => "DELETE",
@@ -287,9 +287,7 @@ impl Measured {
 
 impl Metrics {
     fn note_deprecated(&self, about: &About) {
-        let is_deprecated = |resource: &ResourceKey| {
-            deprecation::is_deprecated(resource.group(), resource.plural())
-        };
+        let is_deprecated = |resource: &ResourceKey| resource.deprecated().is_some();
         if about.resource.as_ref().is_some_and(is_deprecated) {
             self.requested_deprecated(about);
         }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ptr;
 use std::sync::Arc;
 
-use coracle_api::catalog::{BUILTIN, Resource};
+use coracle_api::catalog::{BUILTIN, Deprecated, Resource};
 use coracle_metrics::Labels;
 
 use crate::cache::Caches;
@@ -71,6 +71,21 @@ impl ResourceKey {
             ResourceKey::BuiltIn(BuiltInKey(resource)) => &resource.plural,
             ResourceKey::Custom(names) => &names.plural,
         }
+    }
+
+    /// What the catalogue says of a deprecated resource.
+    pub(super) fn deprecated(&self) -> Option<&'static Deprecated> {
+        match self {
+            ResourceKey::BuiltIn(BuiltInKey(resource)) => resource.deprecated.as_ref(),
+            ResourceKey::Custom(_) => None,
+        }
+    }
+
+    /// The release that no longer serves a deprecated resource, as `1.38`; empty if that is not
+    /// decided.
+    pub(super) fn removed_release(&self) -> &'static str {
+        let removed = self.deprecated().map(|of| of.removed.as_str());
+        removed.unwrap_or_default().trim_start_matches('v')
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use coracle_api::catalog::{self, BUILTIN, Catalog, Page};
+use coracle_api::catalog::{BUILTIN, Catalog, Page};
 
 use super::names;
 use super::operation::{Model, Operation};
@@ -128,8 +128,8 @@ impl Section {
         }];
 
         if let Section::GroupVersion { group, version } = self {
-            let resources = catalog.pages().flat_map(Page::resources);
-            let own = resources
+            let own = catalog
+                .resources()
                 .filter(|resource| resource.group == *group && resource.version == *version);
             all.extend(own.flat_map(|resource| resource::operations(catalog, resource)));
         }
@@ -159,7 +159,7 @@ impl Section {
 /// Groups and versions that are served: the built-in ones that are on, and those of pages added at
 /// run time.
 pub(super) fn group_versions(catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let built_in = catalog::groups().iter().flat_map(|group| {
+    let built_in = catalog.served().groups().iter().flat_map(|group| {
         group
             .versions
             .iter()

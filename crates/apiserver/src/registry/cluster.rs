@@ -34,6 +34,10 @@ impl Cluster for Registry {
         self.lookup_all(resource, namespace)
     }
 
+    fn serves(&self, resource: &Resource) -> bool {
+        self.caches.definitions().served().serves(resource)
+    }
+
     fn resource_of_kind(&self, (group, version): (&str, &str), kind: &str) -> Option<String> {
         let served = Served::of_kind(&self.caches, group, version, kind)?;
         Some(served.resource().plural.to_string())

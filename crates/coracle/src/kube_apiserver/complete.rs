@@ -4,12 +4,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use coracle_apiserver::Config;
 use coracle_apiserver::admission::{AdmissionConfiguration, PluginFlags, TolerationSeconds};
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::{CertificateFiles, NamedCertificate};
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::webhook::Route;
+use coracle_apiserver::{Config, RuntimeConfig};
 use coracle_client::Journal;
 use coracle_settings::Mistakes;
 use ipnet::IpNet;
@@ -85,6 +85,11 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let min_request_timeout = check_requests(options, &mut mistakes);
     let kubelets = super::kubelets::complete(options, &mut mistakes);
 
+    let runtime_config = RuntimeConfig(options.runtime_config.0.clone());
+    if let Err(error) = runtime_config.served() {
+        mistakes.push(error.to_string());
+    }
+
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
@@ -121,6 +126,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             tokens: access.tokens,
             authorization: access.authorization,
             anonymous: access.anonymous,
+            runtime_config,
             shared_store: storage.is_shared(),
             publishes_endpoints: options.endpoint_reconciler_type != "none",
             compaction: storage.compaction(),

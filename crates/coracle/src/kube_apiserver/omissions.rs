@@ -199,7 +199,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
             "emulation-forward-compatible",
             "runtime-config-emulation-forward-compatible",
         ],
-        values: &["runtime-config"],
         ..Omission::NONE
     },
     Omission {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coracle_settings::{Part, PortRange};
+use coracle_settings::{Pairs, Part, PortRange};
 
 use super::access::AccessOptions;
 use crate::settings::{Gates, Logs, Serving};
@@ -57,6 +57,7 @@ pub(super) struct Options {
     pub(super) storage_media_type: String,
     pub(super) logs: Logs,
     pub(super) feature_gates: Gates,
+    pub(super) runtime_config: Pairs,
 }
 
 impl Part<Serving> for Options {
@@ -68,6 +69,12 @@ impl Part<Serving> for Options {
 impl Part<Gates> for Options {
     fn part(&mut self) -> &mut Gates {
         &mut self.feature_gates
+    }
+}
+
+impl Part<Pairs> for Options {
+    fn part(&mut self) -> &mut Pairs {
+        &mut self.runtime_config
     }
 }
 

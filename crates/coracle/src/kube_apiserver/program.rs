@@ -5,7 +5,8 @@ use coracle_settings::{Format, Program, Section, Setting};
 use super::omissions::OMISSIONS;
 use super::options::Options;
 use crate::settings::{
-    HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS, feature_gates, logs, serving,
+    HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS, feature_gates, logs,
+    runtime_config, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -22,6 +23,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("authentication", AUTHENTICATION),
         section("authorization", AUTHORIZATION),
         section("admission", ADMISSION),
+        section("API enablement", &runtime_config()),
         section("logs", &logs()),
         section("misc", MISC),
     ],

@@ -11,7 +11,7 @@ use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::registry::NodePorts;
 use coracle_apiserver::webhook::{AdmissionCredentials, Route};
-use coracle_apiserver::{Browsers, Config};
+use coracle_apiserver::{Browsers, Config, RuntimeConfig};
 use coracle_base::tls::Limits;
 use coracle_client::Journal;
 use ipnet::IpNet;
@@ -48,6 +48,7 @@ impl Server {
             ),
             authorization: vec![Mode::Node, Mode::Rbac],
             anonymous: true,
+            runtime_config: RuntimeConfig(self.runtime_config.0.clone()),
             shared_store: storage.is_shared(),
             publishes_endpoints: true,
             compaction: storage.compaction(),

@@ -30,7 +30,7 @@ use coracle_controllers::manager::UnknownController;
 use coracle_controllers::nodeipam;
 use coracle_runtime::OpenFiles;
 use coracle_serving::{Flag, certificate};
-use coracle_settings::{Mistakes, Part};
+use coracle_settings::{Mistakes, Pairs, Part};
 use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
 use tokio::sync::watch;
 use tracing::info;
@@ -69,6 +69,7 @@ pub(crate) struct Server {
     etcd: EtcdFlags,
     logs: Logs,
     feature_gates: Gates,
+    runtime_config: Pairs,
     /// All flags with their values, for `/flagz` of the components.
     flags: Vec<Flag>,
 }
@@ -82,6 +83,12 @@ impl Part<NodeOptions> for Server {
 impl Part<Gates> for Server {
     fn part(&mut self) -> &mut Gates {
         &mut self.feature_gates
+    }
+}
+
+impl Part<Pairs> for Server {
+    fn part(&mut self) -> &mut Pairs {
+        &mut self.runtime_config
     }
 }
 

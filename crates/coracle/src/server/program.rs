@@ -4,7 +4,7 @@ use coracle_settings::{Format, Mistakes, Program, Section, Setting};
 
 use super::Server;
 use crate::instance::DEFAULT_DATA_DIR;
-use crate::settings::{feature_gates, logs, node, subdomain};
+use crate::settings::{feature_gates, logs, node, runtime_config, subdomain};
 
 pub(super) const PROGRAM: Program<Server> = Program {
     name: "server",
@@ -20,6 +20,7 @@ pub(super) const PROGRAM: Program<Server> = Program {
         section("store", STORE),
         section("logs", &logs()),
         section("feature gates", &feature_gates()),
+        section("API enablement", &runtime_config()),
     ],
     omissions: &[],
     format: Format::Names,

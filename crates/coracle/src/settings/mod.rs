@@ -11,6 +11,7 @@ mod feature_gates;
 mod logs;
 mod node;
 mod omissions;
+mod runtime_config;
 mod serving;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub(crate) use node::{
     CniFlags, ImageFlags, NodeOptions, TaintText, check_addresses, check_labels, node, subdomain,
 };
 pub(crate) use omissions::{HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
+pub(crate) use runtime_config::runtime_config;
 pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};
 
 use crate::process;

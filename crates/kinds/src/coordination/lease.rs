@@ -12,7 +12,7 @@ use crate::strategy::{Context, Errors, SPEC, Strategy, View};
 use crate::validate::{text, validate_not_negative};
 use crate::{OwnMetadata, Part};
 
-const OLDEST: &str = "OldestEmulationVersion";
+pub(super) const OLDEST: &str = "OldestEmulationVersion";
 
 pub(crate) static BEHAVIOUR: Behaviour = Behaviour {
     strategy: &Leases,
@@ -79,7 +79,7 @@ fn validate_spec(spec: &LeaseSpec, errors: &mut Errors) {
     }
 }
 
-fn validate_strategy(strategy: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_strategy(strategy: &str, at: &Path<'_>, errors: &mut Errors) {
     if strategy.contains('/') {
         refuse(at, strategy, names::qualified_name(strategy), errors);
     } else if strategy != OLDEST {

@@ -11,10 +11,12 @@ mod claim_spec;
 mod claim_status;
 mod device;
 pub(crate) mod device_class;
+pub(crate) mod device_taint_rule;
 #[cfg(test)]
 mod print_tests;
 pub(crate) mod resource_claim;
 pub(crate) mod resource_claim_template;
+pub(crate) mod resource_pool_status_request;
 pub(crate) mod resource_slice;
 mod taint;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use k8s_openapi::api::resource::v1::{DeviceTaint, DeviceToleration};
 use crate::strategy::Errors;
 use crate::validate::{text, validate_one_of};
 
-const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
+pub(super) const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
 pub(super) fn validate_taint(taint: &DeviceTaint, at: &Path<'_>, errors: &mut Errors) {
     let key = &taint.key;

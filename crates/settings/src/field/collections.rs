@@ -109,6 +109,38 @@ impl<E: Element> Field for BTreeMap<String, E> {
     }
 }
 
+/// A map of texts, whose values may be missing: `a=b,c`. The flag again adds to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairs(pub BTreeMap<String, String>);
+
+impl Field for Pairs {
+    fn kind(&self) -> &'static str {
+        "mapStringString"
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        self.0.clear();
+        self.add(text)
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), String> {
+        for pair in text.split(',').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            self.0
+                .insert(name.trim().to_string(), value.trim().to_string());
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, value: &Value) -> Result<(), String> {
+        self.0.read(value)
+    }
+
+    fn value(&self) -> Value {
+        self.0.value()
+    }
+}
+
 /// The fields of one line of CSV, as upstream reads lists: a field in quotes may contain commas.
 fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {

@@ -7,7 +7,7 @@ mod special;
 use coracle_api::Value;
 
 use crate::file::scalar;
-pub use collections::Each;
+pub use collections::{Each, Pairs};
 pub use special::{OptionalText, Pattern, Patterns, PortRange, Tree};
 
 /// A field of options that a setting sets.

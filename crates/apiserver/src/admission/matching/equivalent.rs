@@ -14,7 +14,7 @@ use crate::definitions::Compiled;
 pub fn all<'a>(attributes: &Attributes<'a>) -> Vec<Match<'a>> {
     match attributes.definition {
         Some(definition) => of_definition(definition, attributes.subresource),
-        None => of_builtin(attributes.cx.resource, attributes.subresource),
+        None => of_builtin(attributes),
     }
 }
 
@@ -34,12 +34,14 @@ fn of_definition<'a>(definition: &'a Compiled, subresource: &str) -> Vec<Match<'
     shown.collect()
 }
 
-fn of_builtin(resource: &Resource, subresource: &str) -> Vec<Match<'static>> {
+fn of_builtin(attributes: &Attributes<'_>) -> Vec<Match<'static>> {
+    let cluster = attributes.cx.cluster;
     let same = BY_STORAGE
-        .get(shared(resource))
+        .get(shared(attributes.cx.resource))
         .map_or(&[][..], Vec::as_slice);
-    let shown = same.iter().filter_map(|resource| {
-        let kind = match subresource {
+    let served = same.iter().filter(|resource| cluster.serves(resource));
+    let shown = served.filter_map(|resource| {
+        let kind = match attributes.subresource {
             "" => BUILTIN.kind(&resource.group, &resource.version, &resource.kind)?,
             name => kind_of(resource, with_subresource(resource, name)?)?,
         };

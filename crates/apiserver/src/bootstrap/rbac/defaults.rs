@@ -1,6 +1,9 @@
 //! The default roles and bindings: tables of rules and subjects, turned into objects.
 
+use std::collections::BTreeSet;
+
 use coracle_api::codec::yaml;
+use coracle_api::gates::is_on;
 use coracle_api::{Map, Value};
 
 use super::GROUP;
@@ -46,7 +49,9 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("clusterroles", Value::Object(role))
     });
 
-    let cluster_roles = table(CLUSTER_ROLES).into_iter().map(|(name, rules)| {
+    let cluster_roles = in_effect(table(CLUSTER_ROLES));
+    let roles_now: BTreeSet<String> = cluster_roles.iter().map(|(name, _)| name.clone()).collect();
+    let cluster_roles = cluster_roles.into_iter().map(|(name, rules)| {
         let label = match name.strip_prefix(CONTRIBUTES) {
             Some(to) => format!("rbac.authorization.k8s.io/aggregate-to-{to}"),
             None => String::new(),
@@ -62,6 +67,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         .map(|(name, rules)| ("roles", with(object("Role", &name, ""), "rules", rules)));
     let cluster_bindings = table(CLUSTER_ROLE_BINDINGS)
         .into_iter()
+        .filter(|(name, _)| roles_now.contains(parts(name).1))
         .map(|(name, subjects)| {
             (
                 "clusterrolebindings",
@@ -83,6 +89,32 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         .chain(cluster_bindings)
         .chain(bindings)
         .collect()
+}
+
+/// Without the rules whose gates are off, and without roles that have no others.
+fn in_effect(table: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    let is_in_effect = |rule: &Value| {
+        let gates = rule.get("gate").and_then(Value::as_str).unwrap_or_default();
+        let mut gates = gates.split('&').filter(|gate| !gate.is_empty());
+        gates.all(is_on)
+    };
+    let roles = table.into_iter().filter_map(|(name, rules)| {
+        let mut rules = rules.as_array().unwrap_or_default().to_vec();
+        rules.retain(is_in_effect);
+        for rule in rules.iter_mut().filter_map(Value::as_object_mut) {
+            rule.remove("gate");
+        }
+        (!rules.is_empty()).then(|| (name, Value::from(rules)))
+    });
+    roles.collect()
+}
+
+/// The place of a binding, and its role.
+fn parts(place: &str) -> (&str, &str) {
+    match place.split_once(" = ") {
+        Some(parts) => parts,
+        None => (place, place.rsplit('/').next().unwrap_or(place)),
+    }
 }
 
 fn table(text: &str) -> Vec<(String, Value)> {
@@ -131,11 +163,7 @@ fn with(mut object: Map, name: &'static str, value: Value) -> Value {
 
 /// The name may be written as `NAME = ROLE`.
 fn binding(kind: &str, role_kind: &str, place: &str, subjects: &Value) -> Value {
-    let (place, role) = match place.split_once(" = ") {
-        Some((place, role)) => (place, role),
-        None => (place, place.rsplit('/').next().unwrap_or(place)),
-    };
-
+    let (place, role) = parts(place);
     let mut reference = Map::new();
     reference.insert("apiGroup", GROUP);
     reference.insert("kind", role_kind);
@@ -183,6 +211,27 @@ fn subject(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_of_features_that_are_off_are_not_given() {
+        assert!(
+            table(CLUSTER_ROLES)
+                .iter()
+                .any(|(name, _)| name == OF_FEATURE)
+        );
+        let all = all();
+        assert!(
+            !all.iter()
+                .any(|(_, object)| object.meta().name() == OF_FEATURE)
+        );
+        for (_, role) in &all {
+            let rules = role.get("rules").and_then(Value::as_array);
+            let mut rules = rules.unwrap_or_default().iter();
+            assert!(rules.all(|rule| rule.get("gate").is_none()));
+        }
+    }
+
+    const OF_FEATURE: &str = "system:controller:storage-version-migrator-controller";
 
     #[test]
     fn every_binding_leads_to_a_role() {
