@@ -38,6 +38,8 @@ pub mod serviceaccount_token;
 #[cfg(test)]
 mod simulation;
 pub mod statefulset;
+pub mod storage_version_gc;
+pub mod storage_version_migrator;
 pub mod tainteviction;
 pub mod template;
 pub mod ttl_after_finished;

@@ -18,8 +18,9 @@ use crate::{
     clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints, endpointslice,
     endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc,
     pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
-    root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction,
-    ttl_after_finished, vac_protection, validatingadmissionpolicy_status,
+    root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, storage_version_gc,
+    storage_version_migrator, tainteviction, ttl_after_finished, vac_protection,
+    validatingadmissionpolicy_status,
 };
 
 /// A controller of the list.
@@ -129,6 +130,12 @@ const CONTROLLERS: &[Entry] = controllers! { |start|
         );
     statefulset::StatefulSets, "statefulset", Some(statefulset::ACCOUNT), true
         => statefulset::run(&start.context, start.settings.concurrent_statefulset_syncs);
+    storage_version_migrator::Migrator, "svm",
+        Some(storage_version_migrator::ACCOUNT), true
+        => storage_version_migrator::run(&start.context);
+    storage_version_gc::StorageVersionGarbage, "storage-version-gc",
+        Some(storage_version_gc::ACCOUNT), true
+        => storage_version_gc::run(&start.context);
     tainteviction::TaintEviction, "taint-eviction-controller", Some(tainteviction::ACCOUNT), true
         => tainteviction::run(&start.context);
     token_cleaner::TokenCleaner, "tokencleaner", Some(token_cleaner::ACCOUNT), false
@@ -338,7 +345,14 @@ mod tests {
         let of_cluster = cluster.client().resource(&roles("clusterroles"));
         let of_namespace = cluster.client().resource(&roles("roles"));
         let of_namespace = of_namespace.namespace("kube-system");
-        for account in CONTROLLERS.iter().filter_map(|entry| entry.account) {
+        let accounts = CONTROLLERS.iter().filter_map(|entry| entry.account);
+        // Their roles exist while their feature gates are on.
+        let of_features = [
+            storage_version_gc::ACCOUNT,
+            storage_version_migrator::ACCOUNT,
+        ];
+        let accounts = accounts.filter(|account| !of_features.contains(account));
+        for account in accounts {
             let role = format!("system:controller:{account}");
             if of_cluster.find(&role).await.unwrap().is_none() {
                 of_namespace.get(&role).await.expect(&role);
