@@ -130,6 +130,8 @@ fn spawn(folder: &Path, port: u16) -> Child {
         .arg(format!("--client-ca-file={}", file("ca.crt")))
         .arg(format!("--tls-cert-file={}", file("server.crt")))
         .arg(format!("--tls-private-key-file={}", file("server.key")))
+        .arg(format!("--proxy-client-cert-file={}", file("server.crt")))
+        .arg(format!("--proxy-client-key-file={}", file("server.key")))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
