@@ -51,6 +51,15 @@ impl Criteria {
         }
     }
 
+    /// Whether a rule includes the request. Most requests concern few policies: those of the others
+    /// end here, before anything is looked up.
+    pub fn has_rule_for(&self, question: &Question<'_>) -> bool {
+        match &self.rules {
+            None => true,
+            Some(rules) => self.find(rules, question).is_some(),
+        }
+    }
+
     /// Whether a request matches, and as what.
     ///
     /// # Errors

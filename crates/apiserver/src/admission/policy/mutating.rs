@@ -56,7 +56,7 @@ impl MutatingAdmissionPolicy {
         let question = Question::new(attributes, object);
         let mut failures = Failures::default();
         let mut evaluations = Vec::new();
-        for hook in hooks.iter() {
+        for hook in hooks.iter().filter(|hook| hook.may_concern(&question)) {
             let concerns = self.policies.concerns(hook, &question, attributes).await;
             for concern in concerns {
                 match concern {

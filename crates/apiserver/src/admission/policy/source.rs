@@ -8,7 +8,7 @@ use coracle_api::{Map, Value};
 use coracle_store::Revision;
 
 use super::params::{ParamKind, ParamRef};
-use crate::admission::matching::Criteria;
+use crate::admission::matching::{Criteria, Question};
 use crate::aside::aside;
 use crate::cache::{Cache, Caches, Entry, Snapshot, any_notified};
 
@@ -44,6 +44,14 @@ pub(super) struct Binding {
     pub(super) params: Option<ParamRef>,
     /// What follows from a validation that fails.
     pub(super) actions: Vec<String>,
+}
+
+impl<P> Hook<P> {
+    /// Whether the policy may concern a request; one without constraints is wrong for all.
+    pub(super) fn may_concern(&self, question: &Question<'_>) -> bool {
+        let criteria = self.policy.criteria.as_ref();
+        criteria.is_none_or(|criteria| criteria.has_rule_for(question))
+    }
 }
 
 impl<P> Policy<P> {

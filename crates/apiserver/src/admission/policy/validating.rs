@@ -75,7 +75,7 @@ impl Plugin for ValidatingAdmissionPolicy {
             seen: Vec::new(),
             denied: None,
         };
-        for hook in hooks.iter() {
+        for hook in hooks.iter().filter(|hook| hook.may_concern(&question)) {
             request.ask(hook).await?;
         }
 
