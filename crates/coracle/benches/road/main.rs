@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
+#[expect(dead_code, reason = "another benchmark restarts servers")]
 mod servers;
 
 use std::thread;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 pub(crate) const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
@@ -34,6 +35,15 @@ impl Ours {
         let folder = tempfile::tempdir().expect("a folder");
         let process = Ours::start(folder.path(), 0, flags);
         Ours { process, folder }
+    }
+
+    /// Kills it and starts it again; how long it took until it was ready.
+    pub(crate) fn restart(self) -> (Ours, Duration) {
+        let Ours { process, folder } = self;
+        drop(process);
+        let began = Instant::now();
+        let process = Ours::start(folder.path(), 0, ALONE);
+        (Ours { process, folder }, began.elapsed())
     }
 
     fn start(folder: &Path, port: u16, flags: &[&str]) -> Running {
