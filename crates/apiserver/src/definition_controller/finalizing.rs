@@ -1,12 +1,14 @@
 //! Finalizes a deleted definition: deletes its objects, then removes its finalizer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coracle_api::Value;
 use coracle_api::time::Time;
+use coracle_api::{Text, Value};
 use coracle_kinds::Part;
 use coracle_kinds::apiextensions::custom_resource_definition::CLEANUP;
 use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
+use coracle_store::Revision;
 use futures_util::future::join_all;
 use http::StatusCode;
 use tracing::warn;
@@ -22,6 +24,7 @@ use crate::served::Served;
 
 /// Ends definitions that are deleted. Never returns.
 pub(super) async fn run(loopback: &Loopback) {
+    let mut staying = BTreeMap::new();
     loop {
         let cache = loopback.cache(definitions()).clone();
         let mut notifiers: Vec<Arc<Notifier>> = vec![cache.notifier().clone()];
@@ -35,9 +38,11 @@ pub(super) async fn run(loopback: &Loopback) {
 
         drop(known);
         let notified = any_notified(&notifiers);
-        let going = going(loopback).into_iter().filter(|definition| {
-            definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
-        });
+        let going = going(loopback, &mut staying)
+            .into_iter()
+            .filter(|definition| {
+                definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
+            });
 
         let ended = join_all(going.map(|definition| end(loopback, definition))).await;
         match ended.into_iter().find_map(Result::err) {
@@ -54,18 +59,24 @@ pub(super) async fn run(loopback: &Loopback) {
 }
 
 /// Definitions with a deletion timestamp anywhere in their text. They can be large, and few are
-/// being deleted: only these are decoded.
-fn going(loopback: &Loopback) -> Vec<Value> {
+/// being deleted: only these are decoded, and of the others, `staying`, each revision is searched
+/// once.
+fn going(loopback: &Loopback, staying: &mut BTreeMap<Text, Revision>) -> Vec<Value> {
     const MARK: &[u8] = b"\"deletionTimestamp\"";
     let cache = loopback.cache(definitions());
     let snapshot = cache.snapshot();
-    let marked = snapshot
-        .entries
-        .iter()
-        .filter(|entry| entry.bytes().windows(MARK.len()).any(|part| part == MARK));
-    marked
-        .map(|entry| entry.value(cache.storage_version().of))
-        .collect()
+
+    let (mut stay, mut going) = (BTreeMap::new(), Vec::new());
+    for entry in snapshot.entries.iter() {
+        let is_known = staying.get(entry.key()) == Some(&entry.revision);
+        let is_marked = || entry.bytes().windows(MARK.len()).any(|part| part == MARK);
+        match !is_known && is_marked() {
+            true => going.push(entry.value(cache.storage_version().of)),
+            false => drop(stay.insert(Text::new(entry.key()), entry.revision)),
+        }
+    }
+    *staying = stay;
+    going
 }
 
 /// One step of finalizing a definition; the change it makes triggers the next.

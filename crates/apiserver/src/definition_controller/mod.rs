@@ -113,6 +113,8 @@ struct Summary {
     /// Metadata, group and names, status.
     tree: Value,
     is_structural: bool,
+    /// Its names are accepted and its status says so: nothing that others do changes that.
+    is_settled: bool,
 }
 
 impl Summary {
@@ -132,7 +134,12 @@ impl Summary {
             revision,
             tree,
             is_structural,
+            is_settled: false,
         }
+    }
+
+    fn group(&self) -> &str {
+        Definition::of(&self.tree).spec.text("group")
     }
 }
 
@@ -158,13 +165,10 @@ async fn accept_all(
         let now = (loopback.registry.now)();
 
         // One at a time: what it is given may not be given to another.
-        let changed = known
-            .iter()
-            .find_map(|(name, summary)| Some((name, plan(summary, known.values(), now)?)));
-        let Some((name, wanted)) = changed else {
+        let Some((name, wanted)) = first_change(known, now) else {
             return Ok(());
         };
-        let Some(entry) = snapshot.entries.get(name) else {
+        let Some(entry) = snapshot.entries.get(&name) else {
             continue;
         };
 
@@ -175,6 +179,38 @@ async fn accept_all(
 
         write_status(loopback, definition).await?;
     }
+}
+
+/// The first definition whose status changes, and the definition with its new status. Those before
+/// it that are settled need not be looked at again until they change.
+fn first_change(known: &mut BTreeMap<Text, Summary>, now: Timestamp) -> Option<(Text, Value)> {
+    let (mut settled, mut changed) = (Vec::new(), None);
+    let mut taken: BTreeMap<&str, Taken<'_>> = BTreeMap::new();
+    for (name, summary) in known.iter().filter(|(_, summary)| !summary.is_settled) {
+        let group = summary.group();
+        let taken = taken.entry(group).or_insert_with(|| {
+            let of_group = known.values().filter(|other| other.group() == group);
+            Taken::by(of_group.map(|other| Definition::of(&other.tree)))
+        });
+
+        match plan(summary, taken, now) {
+            Some(wanted) => {
+                changed = Some((name.clone(), wanted));
+                break;
+            }
+            None if condition::is_true(&summary.tree, "NamesAccepted") => {
+                settled.push(name.clone());
+            }
+            None => {}
+        }
+    }
+
+    for name in &settled {
+        if let Some(summary) = known.get_mut(name) {
+            summary.is_settled = true;
+        }
+    }
+    changed
 }
 
 pub(super) fn definitions() -> &'static Resource {
@@ -209,18 +245,11 @@ pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
 }
 
 /// The new status of a definition, if it differs from the current one. Pure.
-fn plan<'a>(
-    summary: &Summary,
-    all: impl Iterator<Item = &'a Summary>,
-    now: Timestamp,
-) -> Option<Value> {
+fn plan(summary: &Summary, taken: &Taken<'_>, now: Timestamp) -> Option<Value> {
     let definition = &summary.tree;
     let view = Definition::of(definition);
     let group = view.spec.text("group");
-    let rivals = all
-        .map(|other| Definition::of(&other.tree))
-        .filter(|other| other.spec.text("group") == group);
-    let names = naming::names(&view, &Taken::by(rivals));
+    let names = naming::names(&view, taken);
 
     let mut wanted = definition.clone();
     wanted
@@ -346,8 +375,18 @@ mod tests {
         let now = Timestamp::from_unix(1, 0);
         let planned = |definition: &Value, all: &[Value], now| {
             let summary = |tree: &Value| Summary::of(tree.clone(), Revision::FIRST);
-            let all: Vec<Summary> = all.iter().map(summary).collect();
-            plan(&summary(definition), all.iter(), now)
+            let all = all.iter().map(summary);
+            let mut known = all
+                .map(|one| (Text::new(one.tree.meta().name()), one))
+                .collect();
+            let name = Text::new(definition.meta().name());
+            let changed = first_change(&mut known, now);
+            let is_settled = known[&name].is_settled;
+            let changed = changed
+                .filter(|(of, _)| *of == name)
+                .map(|(_, wanted)| wanted);
+            assert!(!is_settled || changed.is_none());
+            changed
         };
         let one = planned(&definition("as", "A"), &[definition("as", "A")], now).unwrap();
         assert_eq!(conditions_of(&one), "NoConflicts InitialNamesAccepted");
