@@ -1,17 +1,19 @@
 //! The kernel's network configuration, through netlink sockets.
 //!
 //! [`route`] has interfaces, addresses, routes and neighbours, [`nftables`] the packet filter, [`conntrack`]
-//! tracked connections. A `socket` belongs to the network namespace of the thread that opened it,
+//! tracked connections, `forwarding` the setting that makes a machine a router. A `socket` belongs to the network namespace of the thread that opened it,
 //! whichever thread uses it later; `message` encodes requests and decodes answers. Nothing here
 //! runs a program.
 
 pub mod conntrack;
+mod forwarding;
 mod message;
 pub mod nftables;
 pub mod route;
 mod socket;
 mod sys;
 
+pub use forwarding::{ForwardingError, enable_forwarding};
 pub use socket::NetlinkError;
 
 /// A version of the Internet Protocol.

@@ -133,19 +133,20 @@ fn device_steps(has: Option<&FoundDevice>, wanted: &Device) -> Vec<DeviceStep> {
         steps.push(DeviceStep::SetUp);
     }
 
+    // One that goes to another address is replaced: no packet is without a way meanwhile.
+    let new = wanted.tunnels.values().filter(|one| !tunnels.contains(one));
+    steps.extend(new.map(|tunnel| DeviceStep::SetTunnel(*tunnel)));
     for tunnel in tunnels {
         if wanted.tunnels.get(&tunnel.mac) != Some(tunnel) {
             steps.push(DeviceStep::DeleteTunnel(*tunnel));
         }
     }
+
     for neighbour in neighbours {
         if !wanted.neighbours.contains_key(&neighbour.address) {
             steps.push(DeviceStep::DeleteNeighbour(neighbour.address));
         }
     }
-
-    let new = wanted.tunnels.values().filter(|one| !tunnels.contains(one));
-    steps.extend(new.map(|tunnel| DeviceStep::SetTunnel(*tunnel)));
     let wanted = wanted.neighbours.iter().map(|(address, mac)| Neighbour {
         address: *address,
         mac: *mac,

@@ -351,6 +351,8 @@ fn pod_mtu(
     mode: Encapsulation,
 ) -> u32 {
     let used = devices.values().map(|device| device.mtu);
+    let direct = machine.paths.values().filter(|path| path.is_direct);
+    let direct = direct.map(|path| path.mtu);
     // The first node of a cluster that always encapsulates has no interface yet.
     let expected = own
         .addresses
@@ -359,7 +361,8 @@ fn pod_mtu(
     let expected = expected.map(|address| {
         machine.uplink_mtu - overhead(Version::of(*address)).min(machine.uplink_mtu)
     });
-    used.chain(expected)
+    used.chain(direct)
+        .chain(expected)
         .fold(machine.uplink_mtu, |least, mtu| least.min(mtu))
 }
 

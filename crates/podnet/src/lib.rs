@@ -23,8 +23,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use coracle_netlink::NetlinkError;
 use coracle_netlink::nftables::NftablesError;
+use coracle_netlink::{ForwardingError, NetlinkError};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -115,8 +115,8 @@ pub enum Error {
     Namespace(PathBuf, #[source] std::io::Error),
     #[error("interface {0} was deleted by another process")]
     BridgeGone(String),
-    #[error("cannot enable IP forwarding ({0})")]
-    Forwarding(&'static str, #[source] std::io::Error),
+    #[error(transparent)]
+    Forwarding(#[from] ForwardingError),
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
     #[error(transparent)]

@@ -12,6 +12,7 @@ use std::{fs, io};
 use coracle_netlink::nftables::{
     Batch, Command, Field, Nftables, NftablesError, Rule, Statement, Test, Verdict,
 };
+use coracle_netlink::{ForwardingError, enable_forwarding};
 use ipnet::IpNet;
 
 use crate::nft::table;
@@ -29,19 +30,12 @@ pub struct NodeNetwork {
 /// Why the node cannot forward.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeNetworkError {
-    #[error("cannot set {setting}, which pod networking needs")]
-    Setting {
-        setting: &'static str,
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Forwarding(#[from] ForwardingError),
     #[error(transparent)]
     Filter(#[from] NftablesError),
 }
 
-const FORWARD: [(Family, &str); 2] = [
-    (Family::V4, "/proc/sys/net/ipv4/ip_forward"),
-    (Family::V6, "/proc/sys/net/ipv6/conf/all/forwarding"),
-];
 const BRIDGED: [(Family, &str); 2] = [
     (Family::V4, "/proc/sys/net/bridge/bridge-nf-call-iptables"),
     (Family::V6, "/proc/sys/net/bridge/bridge-nf-call-ip6tables"),
@@ -55,10 +49,9 @@ const TRIES: usize = 20;
 impl NodeNetwork {
     /// Enables forwarding. Idempotent.
     pub fn prepare(&self) -> Result<(), NodeNetworkError> {
-        for (family, setting) in FORWARD {
+        for family in Family::BOTH {
             if self.has(family) {
-                switch_on(setting)
-                    .map_err(|source| NodeNetworkError::Setting { setting, source })?;
+                enable_forwarding(family)?;
             }
         }
 

@@ -103,6 +103,13 @@ fn pods_get_the_mtu_that_fits_through_the_tunnels_in_use() {
     check("198.51.100.2", CrossSubnet, 1450);
     check("2001:db8:3::2", CrossSubnet, 1430);
     check("198.51.100.2", Never, 1500);
+    let narrow = node("b", &["10.244.1.0/24"], &["192.0.2.2"]);
+    let mut seen = machine(std::slice::from_ref(&narrow));
+    seen.uplink_mtu = 9000;
+    assert_eq!(
+        plan(&own(), &[narrow], &seen, CrossSubnet, &[]).pod_mtu,
+        1500
+    );
     assert_eq!(planned(&[], CrossSubnet).pod_mtu, 1500);
     assert_eq!(planned(&[], Always).pod_mtu, 1450);
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use coracle_netlink::route::{Connection, MAX_NAME, Mac, Peer};
+use coracle_netlink::{Version, enable_forwarding};
 use ipnet::IpNet;
 
 use super::BridgeConfig;
@@ -76,7 +77,9 @@ pub(super) fn reconcile_bridge(
         host.add_route(*range, bridge)?;
     }
 
-    enable_forwarding(&wanted)?;
+    for address in &wanted {
+        enable_forwarding(Version::of(address.addr()))?;
+    }
 
     Ok((bridge, mtu))
 }
@@ -174,27 +177,6 @@ fn mac_of(address: IpAddr) -> Mac {
             .expect("an IPv6 address has 16 bytes"),
     };
     [0x0a, 0x58, tail[0], tail[1], tail[2], tail[3]]
-}
-
-/// Enables IP forwarding.
-fn enable_forwarding(addresses: &[IpNet]) -> Result<(), Error> {
-    let settings = [
-        (true, "/proc/sys/net/ipv4/ip_forward"),
-        (false, "/proc/sys/net/ipv6/conf/all/forwarding"),
-    ];
-
-    for (_, setting) in settings
-        .iter()
-        .filter(|(four, _)| addresses.iter().any(|a| a.addr().is_ipv4() == *four))
-    {
-        let failed = |source| Error::Forwarding(setting, source);
-        // If it is enabled already, no permission is needed.
-        if fs::read_to_string(setting).map_err(failed)?.trim() != "1" {
-            fs::write(setting, "1").map_err(failed)?;
-        }
-    }
-
-    Ok(())
 }
 
 /// A pod must not become the router of others on the bridge. The file does not exist without IPv6.
