@@ -23,6 +23,14 @@ pub(crate) fn program() -> Option<PathBuf> {
 
 const CONFIG: &str = r#"{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}"#;
 
+/// What `--ip-masq` does, in short: ours masquerades too, for which the kernel tracks connections.
+const MASQUERADE: [&str; 4] = [
+    "add table ip masq",
+    "add chain ip masq post { type nat hook postrouting priority 100 ; }",
+    "add rule ip masq post ip saddr 10.244.0.0/16 ip daddr 10.244.0.0/16 return",
+    "add rule ip masq post ip saddr 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade",
+];
+
 /// Two daemons; ended when dropped.
 pub(crate) struct Running {
     daemons: Vec<Child>,
@@ -46,7 +54,8 @@ impl Running {
         let daemons = pair.machines.iter().map(|machine| {
             let (name, range) = (&machine.node.name, machine.node.ranges[0]);
             let node = format!(
-                "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n\
+                // Flannel writes annotations, and needs one to be there, as kubelets see to.
+                "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, annotations: {{a: b}}}}\n\
                  spec: {{podCIDR: {range}, podCIDRs: ['{range}']}}\n"
             );
             let node = yaml::decode(node.as_bytes()).unwrap();
@@ -54,6 +63,10 @@ impl Running {
                 .client()
                 .resource(&Resource::builtin("", "v1", "nodes"));
             runtime.block_on(nodes.create(&node)).unwrap();
+
+            for command in MASQUERADE {
+                machine.namespace.run("nft", command);
+            }
 
             // A socket stays in the namespace in which it was made.
             let listener = machine
