@@ -8,6 +8,7 @@ mod agent;
 mod bench;
 mod cel;
 mod certificates;
+mod cluster;
 mod component_port;
 mod controllers;
 mod ctr;
@@ -70,6 +71,8 @@ enum Command {
     Bench(bench::Bench),
     /// Evaluate a CEL expression against objects from files
     Cel(cel::Cel),
+    /// Create and manage clusters of several nodes on this machine
+    Cluster(cluster::ClusterCommand),
     /// List and inspect pods and containers of this node
     Ctr(ctr::Ctr),
     /// Convert Kubernetes objects between JSON, YAML and protobuf
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
         Command::Agent(command) => exit_code(program, agent::run(&command)),
         Command::Bench(command) => exit_code(program, bench::run(&command)),
         Command::Cel(command) => exit_code(program, cel::run(&command)),
+        Command::Cluster(command) => exit_code(program, cluster::run(&command)),
         Command::Ctr(command) => {
             let done = ctr::run(command);
             let command_exit = done.as_ref().err().and_then(ctr::CtrError::command_exit);

@@ -68,6 +68,19 @@ pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
     Ok(Some(Running { _file: file }))
 }
 
+/// Whether a server runs.
+pub(crate) fn is_running(data_dir: &Path) -> io::Result<bool> {
+    let file = match open_existing(data_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Stops the server and waits for its end; returns whether one was running. Afterwards this process
 /// holds the lock, so that no server starts during the cleanup.
 pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {

@@ -35,6 +35,7 @@ use crate::running;
 use crate::server::addresses::reachable_addresses;
 use crate::server::cluster_network::{self, ClusterNetwork, ClusterNetworkError};
 use crate::server::node::{self, Dns, Node, NodeError};
+use crate::server::oom;
 use crate::settings::{self, Arguments, Gates, Logs, NodeOptions};
 use crate::token::{BadToken, JoinToken};
 use crate::world::WORLD;
@@ -130,6 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), AgentError> {
         return Err(AgentError::NotRoot);
     }
 
+    oom::lower_own_score();
     let open_files = process::open_files();
     process::block_on(async {
         process::until_signalled(|stop| async move { lead(&agent, open_files, stop).await }).await

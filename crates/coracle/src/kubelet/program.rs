@@ -19,7 +19,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("config", IMAGES),
         section("config", NODE),
         section("config", GATES),
-        section("global", &logs()),
+        section("config", &logs()),
         section("", FILE),
     ],
     omissions: &[OMISSIONS, CADVISOR, LOGGING],

@@ -10,7 +10,7 @@ mod etcd_port;
 pub(crate) mod join;
 mod kubeconfig;
 pub(crate) mod node;
-mod oom;
+pub(crate) mod oom;
 mod options;
 pub(crate) mod pod_network;
 mod program;

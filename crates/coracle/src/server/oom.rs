@@ -10,7 +10,7 @@ const SCORE: &str = "-999";
 
 /// Lowers the OOM score of this process. Child processes set their own: supervisors -998,
 /// containers by the QoS class of their pod.
-pub(super) fn lower_own_score() {
+pub(crate) fn lower_own_score() {
     if let Err(error) = fs::write("/proc/self/oom_score_adj", SCORE) {
         info!(
             wanted = SCORE,

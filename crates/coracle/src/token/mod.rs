@@ -145,24 +145,19 @@ async fn create(command: &Create) -> Result<(), TokenError> {
         Some(token) => form::parts(token)?,
         None => random_token()?,
     };
-
-    let created = secrets(&client)
-        .create(&secret_object(command, &id, &secret))
-        .await;
-    match created {
-        Err(error) if error.is_already_exists() => return Err(TokenError::Exists(id)),
-        other => drop(other?),
-    }
+    let wanted = Wanted {
+        ttl: command.ttl,
+        description: &command.description,
+        groups: &command.groups,
+        usages: &command.usages,
+    };
+    write(&client, &wanted, &id, &secret).await?;
 
     if command.plain {
         process::print_line(format_args!("{id}.{secret}"));
         return Ok(());
     }
-    let token = JoinToken {
-        id,
-        secret,
-        authority: authority_hash(&authority(&config)?).map_err(BadToken::Authority)?,
-    };
+    let token = join_token(&config, id, secret)?;
     match command.print_join_command {
         true => {
             let server = server_of(&client).await?;
@@ -173,6 +168,51 @@ async fn create(command: &Create) -> Result<(), TokenError> {
         false => process::print_line(&token),
     }
     Ok(())
+}
+
+/// Creates a token for nodes that join now.
+pub(crate) async fn for_nodes(config: &Config, ttl: Duration) -> Result<JoinToken, TokenError> {
+    let client = Client::connect(config.clone(), WORLD).await?;
+    let (id, secret) = random_token()?;
+    let wanted = Wanted {
+        ttl,
+        description: "",
+        groups: &[TOKEN_GROUP.to_owned()],
+        usages: &["signing".to_owned(), "authentication".to_owned()],
+    };
+    write(&client, &wanted, &id, &secret).await?;
+    join_token(config, id, secret)
+}
+
+/// What a token is to be.
+struct Wanted<'a> {
+    /// Zero: it does not expire.
+    ttl: Duration,
+    description: &'a str,
+    groups: &'a [String],
+    usages: &'a [String],
+}
+
+async fn write(
+    client: &Client,
+    wanted: &Wanted<'_>,
+    id: &str,
+    secret: &str,
+) -> Result<(), TokenError> {
+    let object = secret_object(wanted, id, secret);
+    match secrets(client).create(&object).await {
+        Err(error) if error.is_already_exists() => Err(TokenError::Exists(id.to_owned())),
+        other => Ok(drop(other?)),
+    }
+}
+
+fn join_token(config: &Config, id: String, secret: String) -> Result<JoinToken, TokenError> {
+    let authority = authority_hash(&authority(config)?).map_err(BadToken::Authority)?;
+    Ok(JoinToken {
+        id,
+        secret,
+        authority,
+    })
 }
 
 fn check(command: &Create) -> Result<(), TokenError> {
@@ -221,7 +261,7 @@ async fn server_of(client: &Client) -> Result<String, TokenError> {
         .map_err(TokenError::NoServer)
 }
 
-fn secret_object(command: &Create, id: &str, secret: &str) -> Value {
+fn secret_object(wanted: &Wanted<'_>, id: &str, secret: &str) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion", "v1");
     object.insert("kind", "Secret");
@@ -233,17 +273,17 @@ fn secret_object(command: &Create, id: &str, secret: &str) -> Value {
     let data = object.object_mut("stringData");
     data.insert("token-id", id);
     data.insert("token-secret", secret);
-    for usage in &command.usages {
+    for usage in wanted.usages {
         data.insert(format!("usage-bootstrap-{usage}").as_str(), "true");
     }
-    if !command.groups.is_empty() {
-        data.insert("auth-extra-groups", command.groups.join(","));
+    if !wanted.groups.is_empty() {
+        data.insert("auth-extra-groups", wanted.groups.join(","));
     }
-    if !command.description.is_empty() {
-        data.insert("description", command.description.as_str());
+    if !wanted.description.is_empty() {
+        data.insert("description", wanted.description);
     }
-    if !command.ttl.is_zero() {
-        let seconds = i64::try_from(command.ttl.as_secs()).unwrap_or(i64::MAX);
+    if !wanted.ttl.is_zero() {
+        let seconds = i64::try_from(wanted.ttl.as_secs()).unwrap_or(i64::MAX);
         let until = WORLD.now().plus_seconds(seconds);
         data.insert("expiration", Value::String(Time(until).text()));
     }

@@ -3,6 +3,7 @@
 //! tests run in parallel. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod cluster_command;
 mod cni;
 mod ctr_and_image_commands;
 mod disk_failures;

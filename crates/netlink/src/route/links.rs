@@ -181,6 +181,17 @@ impl Connection {
         )
     }
 
+    pub fn set_down(&mut self, index: u32) -> Result<(), NetlinkError> {
+        let mut fixed = fixed_part(0, index, UP);
+        fixed[8..12].copy_from_slice(&0_u32.to_ne_bytes());
+        self.change(
+            "set an interface down",
+            (libc::RTM_NEWLINK, libc::NLM_F_ACK),
+            &fixed,
+            |_| {},
+        )
+    }
+
     pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
         self.change(
             "set an interface up",
