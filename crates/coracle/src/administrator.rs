@@ -13,10 +13,10 @@ use crate::world::WORLD;
 #[derive(Args)]
 pub(crate) struct Administrator {
     /// Kubeconfig of the cluster [default: admin.kubeconfig of the data directory]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Data directory of the cluster
-    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    #[arg(long, global = true, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 }
 

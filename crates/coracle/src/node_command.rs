@@ -14,6 +14,8 @@ use crate::token::duration;
 /// Drains and removes nodes.
 #[derive(Args)]
 pub(crate) struct Node {
+    #[command(flatten)]
+    cluster: Administrator,
     #[command(subcommand)]
     command: Command,
 }
@@ -28,8 +30,6 @@ enum Command {
 
 #[derive(Args)]
 struct Drain {
-    #[command(flatten)]
-    cluster: Administrator,
     /// Name of the node
     node: String,
     /// Time within which the pods must be gone: 5m, 30s; 0: no limit
@@ -68,21 +68,18 @@ pub(crate) enum NodeError {
 
 pub(crate) fn run(command: &Node) -> Result<(), NodeError> {
     process::block_on(async {
+        let client = command.cluster.client().await?;
         match &command.command {
-            Command::Drain(command) => {
-                let client = command.cluster.client().await?;
-                drain(&client, command).await
-            }
-            Command::Remove(command) => remove(command).await,
+            Command::Drain(command) => drain(&client, command).await,
+            Command::Remove(command) => remove(&client, command).await,
         }
     })?
 }
 
-async fn remove(command: &Remove) -> Result<(), NodeError> {
+async fn remove(client: &Client, command: &Remove) -> Result<(), NodeError> {
     let node = &command.drain.node;
-    let client = command.drain.cluster.client().await?;
     if !command.no_drain {
-        drain(&client, &command.drain).await?;
+        drain(client, &command.drain).await?;
     }
 
     let nodes = client.resource(&Resource::builtin("", "v1", "nodes"));

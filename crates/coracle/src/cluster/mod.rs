@@ -259,6 +259,7 @@ fn delete(cluster: &Cluster) -> Result<(), ClusterError> {
 fn remove(cluster: &Cluster) -> Result<(), ClusterError> {
     nodes::remove(cluster)?;
     remove_tree(&cluster.folder())?;
+    state::remove_empty_folders()?;
 
     if !cluster.made_kubelet_folder {
         return Ok(());

@@ -111,6 +111,25 @@ impl Cluster {
 
 const FILE: &str = "cluster.json";
 
+/// Removes the directories of all clusters after the last one.
+pub(super) fn remove_empty_folders() -> Result<(), ClusterError> {
+    for folder in [CLUSTERS, PLACES] {
+        match fs::remove_dir(folder) {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                let path = PathBuf::from(folder);
+                return Err(ClusterError::File { path, error });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// All clusters, by name.
 pub(super) fn all() -> Result<Vec<Cluster>, ClusterError> {
     let fail = |error| ClusterError::File {

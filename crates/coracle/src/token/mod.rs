@@ -23,6 +23,8 @@ use crate::world::WORLD;
 /// Creates, lists and deletes bootstrap tokens, with which nodes join a cluster.
 #[derive(Args)]
 pub(crate) struct Token {
+    #[command(flatten)]
+    cluster: Administrator,
     #[command(subcommand)]
     command: Command,
 }
@@ -32,15 +34,13 @@ enum Command {
     /// Create a token and print it
     Create(Create),
     /// List all tokens
-    List(List),
+    List,
     /// Delete tokens
     Delete(Delete),
 }
 
 #[derive(Args)]
 struct Create {
-    #[command(flatten)]
-    cluster: Administrator,
     /// The token: 6 letters or digits, a dot, and 16 letters or digits [default: a random one]
     token: Option<String>,
     /// Time after which the token is deleted: 30m, 24h; 0: never
@@ -74,15 +74,7 @@ struct Create {
 }
 
 #[derive(Args)]
-struct List {
-    #[command(flatten)]
-    cluster: Administrator,
-}
-
-#[derive(Args)]
 struct Delete {
-    #[command(flatten)]
-    cluster: Administrator,
     /// Tokens, or their first 6 characters
     #[arg(required = true, value_name = "TOKEN")]
     tokens: Vec<String>,
@@ -117,9 +109,9 @@ pub(crate) enum TokenError {
 pub(crate) fn run(command: &Token) -> Result<(), TokenError> {
     process::block_on(async {
         match &command.command {
-            Command::Create(command) => create(command).await,
-            Command::List(command) => list(command).await,
-            Command::Delete(command) => delete(command).await,
+            Command::Create(create) => self::create(&command.cluster, create).await,
+            Command::List => list(&command.cluster).await,
+            Command::Delete(delete) => self::delete(&command.cluster, delete).await,
         }
     })?
 }
@@ -137,9 +129,9 @@ fn secret_name(id: &str) -> String {
     format!("bootstrap-token-{id}")
 }
 
-async fn create(command: &Create) -> Result<(), TokenError> {
+async fn create(cluster: &Administrator, command: &Create) -> Result<(), TokenError> {
     check(command)?;
-    let config = command.cluster.config()?;
+    let config = cluster.config()?;
     let client = Client::connect(config.clone(), WORLD).await?;
     let (id, secret) = match &command.token {
         Some(token) => form::parts(token)?,
@@ -311,16 +303,16 @@ fn random_token() -> Result<(String, String), TokenError> {
 
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-async fn list(command: &List) -> Result<(), TokenError> {
-    let client = command.cluster.client().await?;
+async fn list(cluster: &Administrator) -> Result<(), TokenError> {
+    let client = cluster.client().await?;
     let options = ListOptions::fields(format!("type={TYPE}"));
     let found = secrets(&client).list_all(&options).await?;
     process::print(show::table(&found.items, WORLD.now()));
     Ok(())
 }
 
-async fn delete(command: &Delete) -> Result<(), TokenError> {
-    let client = command.cluster.client().await?;
+async fn delete(cluster: &Administrator, command: &Delete) -> Result<(), TokenError> {
+    let client = cluster.client().await?;
     for token in &command.tokens {
         let id = form::id(token)?;
         let deleted = secrets(&client)

@@ -139,14 +139,7 @@ fn nodes_join_and_run_pods() {
 fn drained_and_removed(cluster: &Cluster, node: &str) {
     let drain = |more: &[&str]| {
         let arguments = [&["node", "drain", node, "--grace-period=0"], more].concat();
-        let mut command = cluster
-            .server
-            .command(env!("CARGO_BIN_EXE_coracle"), &arguments);
-        let output = command
-            .arg("--data-dir")
-            .arg(cluster.server.data_dir())
-            .output()
-            .unwrap();
+        let output = cluster.server.coracle(&arguments).output().unwrap();
         (
             output.status.success(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -161,10 +154,7 @@ fn drained_and_removed(cluster: &Cluster, node: &str) {
         "get pods --field-selector=spec.nodeName={node} -o=name"
     ));
     assert_eq!(pods, "");
-    let mut remove = cluster
-        .server
-        .command(env!("CARGO_BIN_EXE_coracle"), &["node", "remove", node]);
-    let remove = remove.arg("--data-dir").arg(cluster.server.data_dir());
+    let mut remove = cluster.server.coracle(&["node", "remove", node]);
     assert!(remove.status().unwrap().success());
     let nodes = cluster.server.kubectl("get nodes -o=name");
     assert!(!nodes.contains(node), "{nodes}");
