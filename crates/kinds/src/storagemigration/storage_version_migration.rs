@@ -160,12 +160,12 @@ fn print_row(object: &StorageVersionMigration, _: Timestamp) -> Row {
     });
 
     let conditions = object.status.iter().flat_map(|status| &status.conditions);
-    let current = conditions.flatten().filter(|condition| {
+    let mut current = conditions.flatten().filter(|condition| {
         condition.status == "True"
             && matches!(condition.type_.as_str(), "Running" | "Failed" | "Succeeded")
     });
     let state = current
-        .last()
+        .next_back()
         .map_or("Unknown", |condition| &condition.type_);
     row![cells::name(&object.metadata), resource, state]
 }

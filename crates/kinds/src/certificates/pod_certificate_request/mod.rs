@@ -230,7 +230,7 @@ fn validate_annotations(spec: &PodCertificateRequestSpec, errors: &mut Errors) {
 fn print_row(request: &PodCertificateRequest, _: Timestamp) -> Row {
     let spec = &request.spec;
     let conditions = request.status.iter().flat_map(|status| &status.conditions);
-    let ended = conditions
+    let mut ended = conditions
         .flatten()
         .map(|condition| condition.type_.as_str())
         .filter(|kind| matches!(*kind, "Issued" | "Denied" | "Failed"));
@@ -240,7 +240,7 @@ fn print_row(request: &PodCertificateRequest, _: Timestamp) -> Row {
         spec.service_account_name.as_str(),
         spec.node_name.as_str(),
         spec.signer_name.as_str(),
-        ended.last().unwrap_or("Pending"),
+        ended.next_back().unwrap_or("Pending"),
         cells::labels(spec.unverified_user_annotations.as_ref())
     ]
 }
