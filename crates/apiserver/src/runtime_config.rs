@@ -36,8 +36,11 @@ pub enum RuntimeConfigError {
 
 const ALL: &str = "api/all";
 
+/// Whether a version is of a stage.
+type IsOfStage = fn(&str) -> bool;
+
 /// Settings for versions of a stage, in the order in which they apply.
-const STAGES: [(&str, fn(&str) -> bool); 4] = [
+const STAGES: [(&str, IsOfStage); 4] = [
     (ALL, |_| true),
     ("api/ga", is_stable),
     ("api/beta", |version| is_stage(version, "beta")),
@@ -100,7 +103,7 @@ impl RuntimeConfig {
     }
 
     /// Settings for stages that are given, in the order in which they apply.
-    fn stages(&self) -> Result<Vec<(fn(&str) -> bool, bool)>, RuntimeConfigError> {
+    fn stages(&self) -> Result<Vec<(IsOfStage, bool)>, RuntimeConfigError> {
         let mut stages = Vec::new();
         for (name, matches) in STAGES {
             match self.0.get(name).map(String::as_str) {
@@ -165,11 +168,7 @@ impl RuntimeConfig {
 }
 
 /// The last setting that applies decides.
-fn is_served(
-    resource: &Resource,
-    stages: &[(fn(&str) -> bool, bool)],
-    settings: &[Setting<'_>],
-) -> bool {
+fn is_served(resource: &Resource, stages: &[(IsOfStage, bool)], settings: &[Setting<'_>]) -> bool {
     if ALWAYS_SERVED.contains(&resource.group.as_str()) {
         return true;
     }

@@ -1,7 +1,7 @@
 //! Properties of the options of connecting subresources.
 
 use super::backend::ProxyName;
-use super::options::{CommandOptions, LogOptions, ports_for_kubelet};
+use super::options::{self, CommandOptions, LogOptions, ports_for_kubelet};
 use crate::request::Query;
 
 /// What is sent to a kubelet can be read by it.
@@ -21,7 +21,8 @@ pub(crate) fn options(query: &Query, name: &str) {
             query.get("tailLines").is_some_and(|text| !text.is_empty())
         );
     }
-    if let Ok(ports) = ports_for_kubelet(query) {
+    if let Ok(fields) = options::ports(query) {
+        let ports = ports_for_kubelet(&fields);
         assert!(ports.is_empty() || Query::parse(&ports).get("port").is_some());
     }
     if let Ok(name) = ProxyName::parse(name, "pod") {

@@ -85,10 +85,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let min_request_timeout = check_requests(options, &mut mistakes);
     let kubelets = super::kubelets::complete(options, &mut mistakes);
 
-    let runtime_config = RuntimeConfig(options.runtime_config.0.clone());
-    if let Err(error) = runtime_config.served() {
-        mistakes.push(error.to_string());
-    }
+    let runtime_config = runtime_config(options, &mut mistakes);
 
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
@@ -177,6 +174,15 @@ fn check_requests(options: &Options, mistakes: &mut Vec<String>) -> u64 {
         mistakes.push("--min-request-timeout can not be negative value".to_string());
         0
     })
+}
+
+/// Which built-in APIs are served.
+fn runtime_config(options: &Options, mistakes: &mut Vec<String>) -> RuntimeConfig {
+    let config = RuntimeConfig(options.runtime_config.0.clone());
+    if let Err(error) = config.served() {
+        mistakes.push(error.to_string());
+    }
+    config
 }
 
 /// What the server shows to aggregated servers.

@@ -141,6 +141,7 @@ impl<'b> Reader<'b> {
             }
             let key = reader.string(kind, argument)?;
             let key = String::from_utf8(key).map_err(|_| CborError::NotUtf8)?;
+
             if !keys.is_empty() {
                 out.push(b',');
             }
