@@ -102,8 +102,9 @@ def required(name, module_version, package, main=None):
     return program(name)
 
 
-def stock(name, module_version, package, nested=(), flags=""):
-    """A program whose module is the main module. `nested`: "MODULE@VERSION:FOLDER", modules that the zip leaves out."""
+def stock(name, module_version, package, nested=(), flags="", tags=""):
+    """A program whose module is the main module. `nested`: "MODULE@VERSION:FOLDER", modules that the zip leaves out.
+    `tags`: build tags, with commas between them."""
     path, version = module_version.split("@")
     source = os.path.join(cache.ROOT, "src", name)
     stamp = os.path.join(source, ".version")
@@ -120,7 +121,7 @@ def stock(name, module_version, package, nested=(), flags=""):
             os.remove(program(name))
         _write(source, ".version", module_version)
     if not built(name):
-        _go(source, ["build"], name, package, flags)
+        _go(source, ["build", f"-tags={tags}"], name, package, flags)
     return program(name)
 
 
