@@ -201,6 +201,11 @@ async fn open(
         begin_network(&settings, client, &network, tasks);
     }
 
+    // The pod of the cluster DNS comes as soon as the node is registered.
+    if matches!(settings.dns, Dns::Image) {
+        add_dns_image(&images).await;
+    }
+
     let listener = listen(&settings).await?;
     begin_kubelet(&settings, runtime, images.clone(), listener, tasks)?;
 
@@ -209,10 +214,7 @@ async fn open(
     }
 
     match &settings.dns {
-        Dns::Disabled => {}
-        Dns::Image => tasks.spawn(async move {
-            add_dns_image(&images).await;
-        }),
+        Dns::Disabled | Dns::Image => {}
         Dns::Cluster(client) => begin_dns(&settings, client, images, tasks, dns_done),
     }
 
