@@ -80,3 +80,37 @@ fn write(setting: &Path, value: &str) -> Result<(), ForwardingError> {
         source,
     })
 }
+
+#[cfg(test)]
+#[path = "../tests/namespaces/mod.rs"]
+mod namespaces;
+
+#[cfg(test)]
+mod tests {
+    use super::namespaces::Namespace;
+    use super::*;
+
+    /// A machine that forwards would ignore router advertisements, by which it may have its addresses.
+    #[test]
+    fn router_advertisements_are_kept_when_forwarding_begins() {
+        let namespace = Namespace::new();
+        assert!(namespace.path().exists());
+        namespace.run("ip", "link add br0 type bridge");
+        namespace.run("ip", "link add br1 type bridge");
+        let setting = |name: &str| format!("/proc/sys/net/ipv6/conf/{name}");
+        let read = |name: &str| {
+            namespace.inside(|| fs::read_to_string(setting(name)).unwrap().trim().to_owned())
+        };
+        for (name, value) in [("br0/accept_ra", "1"), ("br1/accept_ra", "0")] {
+            namespace.inside(|| fs::write(setting(name), value).unwrap());
+        }
+
+        for _ in 0..2 {
+            for version in Version::BOTH {
+                namespace.inside(|| enable_forwarding(version)).unwrap();
+            }
+            assert_eq!(read("all/forwarding"), "1");
+            assert_eq!([read("br0/accept_ra"), read("br1/accept_ra")], ["2", "0"]);
+        }
+    }
+}
