@@ -12,7 +12,7 @@ use coracle_api::{Map, Value};
 use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Whole};
 
 use super::request::RequestError;
-use super::{ACCOUNT, add_condition, follow, resource};
+use super::{ACCOUNT, add_condition, follow, has, resource};
 use crate::framework::{Context, Controller, Observation, Requeue, Runner};
 use plan::{AccessCheck, NodeFacts, Observed, Plan};
 
@@ -47,9 +47,6 @@ pub enum ActError {
     /// The approval could not be written.
     #[error("error updating approval for csr")]
     Write(#[source] Error),
-    /// It cannot be approved yet; that may change.
-    #[error("{0}")]
-    NotYet(String),
     /// The requester is not authorized; that may change.
     #[error("recognized csr as {0:?} but subject access review was not approved")]
     NotAllowed(Vec<&'static str>),
@@ -57,7 +54,7 @@ pub enum ActError {
 
 /// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
-    let (requests, queue, feeds) = follow(context, "certificate");
+    let (requests, queue, mut feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
 
@@ -65,7 +62,13 @@ pub async fn run(context: &Context, config: Config) {
     let needs_nodes = config != Config::default();
     let nodes = needs_nodes.then(|| context.informers.of(&all));
     if let Some(nodes) = &nodes {
-        nodes.synced().await;
+        // A node requests its serving certificate before it is registered.
+        let (waiting, queue) = (requests.clone(), queue.clone());
+        feeds.follow(nodes, move |_| {
+            let all = waiting.list();
+            let pending = all.iter().filter(|request| is_pending(&request.object));
+            pending.for_each(|request| queue.add(request.key.clone()));
+        });
     }
 
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
@@ -150,6 +153,11 @@ impl Approving {
     }
 }
 
+/// Whether nobody has decided about a request.
+fn is_pending(request: &Value) -> bool {
+    !has(request, "Approved") && !has(request, "Denied")
+}
+
 #[async_trait]
 impl Controller for Approving {
     type Key = ObjectKey;
@@ -179,14 +187,17 @@ impl Controller for Approving {
 
     async fn act(
         &self,
-        _: &ObjectKey,
+        key: &ObjectKey,
         observed: Observed,
         plan: Self::Plan,
     ) -> Result<Requeue, ActError> {
         let request = &observed.request;
         let questions = match plan? {
             Plan::Approve(message) => return self.approve(request, message).await,
-            Plan::NotYet(why) => return Err(ActError::NotYet(why)),
+            Plan::NotYet(why) => {
+                tracing::debug!(request = %key, why, "not approved; looking again when nodes change");
+                return Ok(Requeue::OnEvent);
+            }
             Plan::Ask(questions) => questions,
         };
 

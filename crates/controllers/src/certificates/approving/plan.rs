@@ -95,7 +95,7 @@ pub enum Plan {
     Ask(Vec<AccessCheck>),
     /// Approve it, with this message.
     Approve(&'static str),
-    /// Look at it again later.
+    /// Look at it again when nodes change.
     NotYet(String),
 }
 
