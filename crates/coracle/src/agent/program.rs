@@ -4,7 +4,7 @@ use coracle_settings::{Format, Mistakes, Program, Section, Setting};
 
 use super::Agent;
 use crate::instance::DEFAULT_DATA_DIR;
-use crate::settings::{feature_gates, logs, node};
+use crate::settings::{feature_gates, images, logs, node};
 
 pub(super) const PROGRAM: Program<Agent> = Program {
     name: "agent",
@@ -14,6 +14,7 @@ pub(super) const PROGRAM: Program<Agent> = Program {
     sections: &[
         section("general", GENERAL),
         section("node and pods", &node()),
+        section("node and pods", &images()),
         section("logs", &logs()),
         section("feature gates", &feature_gates()),
     ],

@@ -84,6 +84,7 @@ mod tests {
             }))
             .unwrap()
         };
+
         let check = |slices: &[EndpointSlice], expected: &[&str]| {
             let expected: Vec<_> = expected
                 .iter()

@@ -220,6 +220,7 @@ fn run(
 ) -> Result<Output, ClusterError> {
     let mut command = coracle(name, &cluster.data_dir(node));
     command.args(arguments);
+
     let place = cluster.place(node);
     let output = place
         .inside(|| command.output())
@@ -306,18 +307,22 @@ pub(super) fn export_logs(cluster: &Cluster, folder: &Path) -> Result<(), Cluste
 
 /// Copies regular files and directories; links are left out.
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(from) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    fs::create_dir_all(to)?;
-    for entry in entries {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_files(&entry.path(), &target)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), target)?;
+    let mut left = vec![(from.to_owned(), to.to_owned())];
+    while let Some((from, to)) = left.pop() {
+        let entries = match fs::read_dir(&from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+
+        fs::create_dir_all(&to)?;
+        for entry in entries {
+            let entry = entry?;
+            let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+            if kind.is_dir() {
+                left.push((entry.path(), target));
+            } else if kind.is_file() {
+                fs::copy(entry.path(), target)?;
+            }
         }
     }
     Ok(())

@@ -149,6 +149,7 @@ fn all_errors_are_reported_together() {
             assert!(error.contains(expected), "{error} has no {expected}");
         }
     };
+
     check(
         &["--node-ip=127.0.0.1", "--node-labels=kubernetes.io/x=y"],
         "containerLogMaxFiles: 1\ntlsCertFile: /a\n",

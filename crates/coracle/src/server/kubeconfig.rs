@@ -8,6 +8,7 @@ use std::path::Path;
 use base64::Engine;
 use coracle_files::private;
 
+use super::options::AccessFlags;
 use crate::certificates::{self, CertificateError, Certificates, Pair};
 
 /// Writes all kubeconfig files into `folder`.
@@ -27,12 +28,16 @@ pub(super) fn write(
     write("admin", &pki.administrator(authority)?)
 }
 
-/// Copies the administrator's kubeconfig to a file with these permissions.
-pub(super) fn copy(folder: &Path, to: &Path, mode: u32) -> Result<(), CertificateError> {
+/// Copies the administrator's kubeconfig to the file of the flags, if there is one.
+pub(super) fn copy(folder: &Path, flags: &AccessFlags) -> Result<(), CertificateError> {
+    let (Some(to), Some(mode)) = (&flags.kubeconfig, flags.mode()) else {
+        return Ok(());
+    };
     let fail = |error| CertificateError::File {
-        file: to.to_owned(),
+        file: to.clone(),
         error,
     };
+
     let text = fs::read(folder.join("admin.kubeconfig")).map_err(fail)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(fail)?;

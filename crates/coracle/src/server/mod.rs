@@ -202,10 +202,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
 
     let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
-    let reachable = match command.node.addresses.as_slice() {
-        [] => reachable_addresses(address.ip(), &cluster_network),
-        given => given.to_vec(),
-    };
+    let reachable = command.reachable(address.ip(), &cluster_network);
     let advertised = SocketAddr::new(reachable[0], address.port());
 
     let addresses = certificate_addresses(address.ip(), &reachable, &cluster_network);
@@ -213,9 +210,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
 
     let local = local_address(address);
     kubeconfig::write(folder, local, &pki, &authority)?;
-    if let (Some(file), Some(mode)) = (&command.access.kubeconfig, command.access.mode()) {
-        kubeconfig::copy(folder, file, mode)?;
-    }
+    kubeconfig::copy(folder, &command.access)?;
 
     let shown = command
         .etcd_port
@@ -256,22 +251,13 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let scheduler = scheduler::begin(command, &in_process, &journal, &authority).await;
     simulated::begin(&command.nodes, &in_process, &journal, &tasks);
 
-    let joined = join::Cluster {
-        server: advertised,
-        authority: authority.certificate.clone(),
-        pods: cluster_network.cluster_cidr.clone(),
-        services: cluster_network.service_cidr.clone(),
-        domain: command.network.cluster_domain.clone(),
-        dns: command.cluster_dns(&cluster_network),
-    };
-    let client = node::client(
+    command.begin_join(
+        &cluster_network,
+        advertised,
+        &authority,
         &in_process,
-        "system:coracle",
-        &["system:masters"],
-        "coracle",
+        &tasks,
     );
-    tasks.spawn(async move { join::ensure(&client, &joined).await });
-
     let node = command.node(
         &instance,
         &cluster_network,
@@ -436,6 +422,35 @@ impl Server {
                 false => Dns::Disabled,
             },
         }))
+    }
+
+    /// The addresses at which other machines reach this one: --node-ip, or those that it has.
+    fn reachable(&self, bind: IpAddr, cluster_network: &ClusterNetwork) -> Vec<IpAddr> {
+        match self.node.addresses.as_slice() {
+            [] => reachable_addresses(bind, cluster_network),
+            given => given.to_vec(),
+        }
+    }
+
+    /// Applies what nodes need to join, as soon as the API server is up.
+    fn begin_join(
+        &self,
+        cluster_network: &ClusterNetwork,
+        server: SocketAddr,
+        authority: &Pair,
+        in_process: &InProcess,
+        tasks: &Tasks,
+    ) {
+        let cluster = join::Cluster {
+            server,
+            authority: authority.certificate.clone(),
+            pods: cluster_network.cluster_cidr.clone(),
+            services: cluster_network.service_cidr.clone(),
+            domain: self.network.cluster_domain.clone(),
+            dns: self.cluster_dns(cluster_network),
+        };
+        let client = node::client(in_process, "system:coracle", &["system:masters"], "coracle");
+        tasks.spawn(async move { join::ensure(&client, &cluster).await });
     }
 
     /// The DNS servers of pods.

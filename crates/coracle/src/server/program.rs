@@ -4,7 +4,7 @@ use coracle_settings::{Format, Mistakes, Program, Section, Setting};
 
 use super::Server;
 use crate::instance::DEFAULT_DATA_DIR;
-use crate::settings::{feature_gates, logs, node, runtime_config, subdomain};
+use crate::settings::{feature_gates, images, logs, node, runtime_config, subdomain};
 
 pub(super) const PROGRAM: Program<Server> = Program {
     name: "server",
@@ -16,6 +16,7 @@ pub(super) const PROGRAM: Program<Server> = Program {
         section("general", GENERAL),
         section("addresses and ports", ADDRESSES),
         section("node and pods", &node()),
+        section("node and pods", &images()),
         section("control plane", CONTROL_PLANE),
         section("store", STORE),
         section("logs", &logs()),

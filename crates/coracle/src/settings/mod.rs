@@ -29,7 +29,8 @@ pub(crate) use election::{ElectionOptions, election};
 pub(crate) use feature_gates::{Gates, feature_gates};
 pub(crate) use logs::{LogFormat, Logs, logs};
 pub(crate) use node::{
-    CniFlags, ImageFlags, NodeOptions, TaintText, check_addresses, check_labels, node, subdomain,
+    CniFlags, ImageFlags, NodeOptions, TaintText, check_addresses, check_labels, images, node,
+    subdomain,
 };
 pub(crate) use omissions::{HIDDEN_METRICS, LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
 pub(crate) use runtime_config::runtime_config;

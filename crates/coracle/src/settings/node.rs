@@ -422,7 +422,7 @@ pub(crate) fn subdomain(text: &str) -> Result<String, String> {
 const CNI_BIN_DIR: &str = "/opt/cni/bin";
 
 /// The settings of a node.
-pub(crate) const fn node<T: Part<NodeOptions>>() -> [Setting<T>; 17] {
+pub(crate) const fn node<T: Part<NodeOptions>>() -> [Setting<T>; 11] {
     [
         Setting::new(
             "allowed-unsafe-sysctls",
@@ -449,19 +449,6 @@ pub(crate) const fn node<T: Part<NodeOptions>>() -> [Setting<T>; 17] {
             "When packets between pods of this node and of others are encapsulated (VXLAN): never, cross-subnet (where the \
              nodes are on different segments), always",
             |options: &mut T| &mut options.part().encapsulation,
-        ),
-        Setting::new(
-            "image-pull-credentials-verification-policy",
-            "NeverVerifyPreloadedImages",
-            "When a pod needs credentials for an image that is present: NeverVerify, NeverVerifyPreloadedImages, \
-             NeverVerifyAllowlistedImages, AlwaysVerify",
-            |options: &mut T| &mut options.part().images.verification,
-        ),
-        Setting::new(
-            "max-parallel-image-pulls",
-            "",
-            "Maximum number of images pulled at the same time, if --serialize-image-pulls is false. Default: no limit",
-            |options: &mut T| &mut options.part().images.max_parallel_pulls,
         ),
         Setting::new(
             "node-external-ip",
@@ -502,6 +489,33 @@ pub(crate) const fn node<T: Part<NodeOptions>>() -> [Setting<T>; 17] {
             |options: &mut T| &mut options.part().pods.max_pids,
         ),
         Setting::new(
+            "resolv-conf",
+            "",
+            "File with the DNS servers and search domains of the host, for pods and the cluster DNS. Default: \
+             /etc/resolv.conf, or if its servers are on loopback addresses, the file in which systemd-resolved or \
+             NetworkManager names the servers it asks",
+            |options: &mut T| &mut options.part().resolv_conf,
+        ),
+    ]
+}
+
+/// The settings of its images.
+pub(crate) const fn images<T: Part<NodeOptions>>() -> [Setting<T>; 6] {
+    [
+        Setting::new(
+            "image-pull-credentials-verification-policy",
+            "NeverVerifyPreloadedImages",
+            "When a pod needs credentials for an image that is present: NeverVerify, NeverVerifyPreloadedImages, \
+             NeverVerifyAllowlistedImages, AlwaysVerify",
+            |options: &mut T| &mut options.part().images.verification,
+        ),
+        Setting::new(
+            "max-parallel-image-pulls",
+            "",
+            "Maximum number of images pulled at the same time, if --serialize-image-pulls is false. Default: no limit",
+            |options: &mut T| &mut options.part().images.max_parallel_pulls,
+        ),
+        Setting::new(
             "preloaded-images-verification-allowlist",
             "",
             "Images that need no credentials with the policy NeverVerifyAllowlistedImages, separated by commas: names \
@@ -521,14 +535,6 @@ pub(crate) const fn node<T: Part<NodeOptions>>() -> [Setting<T>; 17] {
             "Directory with a directory of hosts.toml per registry, as containerd has it; read for every pull. It may be \
              missing",
             |options: &mut T| &mut options.part().images.registry_hosts_dir,
-        ),
-        Setting::new(
-            "resolv-conf",
-            "",
-            "File with the DNS servers and search domains of the host, for pods and the cluster DNS. Default: \
-             /etc/resolv.conf, or if its servers are on loopback addresses, the file in which systemd-resolved or \
-             NetworkManager names the servers it asks",
-            |options: &mut T| &mut options.part().resolv_conf,
         ),
         Setting::new(
             "serialize-image-pulls",

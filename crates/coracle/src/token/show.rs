@@ -93,6 +93,7 @@ mod tests {
             assert_eq!(cells[..2], ["abcdef.0123456789abcdef", ttl], "{line}");
             assert_eq!(cells[3], "signing");
         };
+
         check("", "<forever>");
         check("2026-01-01T02:00:00Z", "120m");
         check("2025-12-31T00:00:00Z", "<expired>");

@@ -48,6 +48,7 @@ impl Segment {
         ];
         run("ip", &ends);
         self.run(&["link", "set", &port, "master", "br0", "up"]);
+
         for line in [
             format!("ip address add {address}/24 dev eth0"),
             "ip link set eth0 up".to_owned(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -76,13 +76,17 @@ impl Cluster {
     }
 }
 
-/// A `kubectl port-forward` that runs; ended when dropped.
-struct Forward(Child);
+/// A `kubectl port-forward` that runs; ended when dropped. It would end itself if nobody could read
+/// what it prints.
+struct Forward {
+    process: Child,
+    _output: BufReader<ChildStdout>,
+}
 
 impl Drop for Forward {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.process.kill());
+        drop(self.process.wait());
     }
 }
 
@@ -90,11 +94,14 @@ impl Drop for Forward {
 fn forwarded(server: &Machine, pod: &str) -> String {
     let target = format!("pod/{pod}");
     let mut command = server.kubectl_command(&["port-forward", &target, ":8080"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    let output = child.stdout.take().unwrap();
-    BufReader::new(output).read_line(&mut line).unwrap();
-    let _forward = Forward(child);
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let _forward = Forward {
+        process,
+        _output: output,
+    };
 
     let address = line.split_whitespace().nth(2).unwrap().to_owned();
     server.types(&format!("curl --fail --silent http://{address}/"))
@@ -122,7 +129,7 @@ fn nodes_join_and_run_pods() {
         assert!(forwarded(server, &pod).contains(&pod));
     }
 
-    // A node sees itself only, and gets no certificate of another.
+    // Each node has a range of its own.
     let ranges = server.kubectl("get nodes -o=jsonpath={.items[*].spec.podCIDR}");
     let ranges: Vec<&str> = ranges.split(' ').collect();
     assert_eq!(ranges.len(), 3);

@@ -291,6 +291,7 @@ mod tests {
                 expected.map(|expected| expected.map(str::to_owned).map_err(str::to_owned));
             assert_eq!(found, expected, "{status}");
         };
+
         check("{}", None);
         check("{conditions: [{type: Approved}]}", None);
         check("{certificate: Y2VydA==}", Some(Ok("cert")));
