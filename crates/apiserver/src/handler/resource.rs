@@ -237,7 +237,9 @@ impl Server {
                 let bytes = self.read_body(request, body).await?;
 
                 let patch = match kind {
-                    PatchType::ApplyCbor => Content::Patch(PatchType::Apply, configuration(&bytes)?),
+                    PatchType::ApplyCbor => {
+                        Content::Patch(PatchType::Apply, configuration(&bytes)?)
+                    }
                     kind => Content::Patch(kind, bytes),
                 };
                 Ok((options, patch))
