@@ -194,7 +194,7 @@ async fn write(
     let object = secret_object(wanted, id, secret);
     match secrets(client).create(&object).await {
         Err(error) if error.is_already_exists() => Err(TokenError::Exists(id.to_owned())),
-        other => Ok(drop(other?)),
+        other => other.map(drop).map_err(TokenError::from),
     }
 }
 

@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(status: Value, volumes: Value) -> Pod {
+    fn pod(status: &Value, volumes: &Value) -> Pod {
         serde_json::from_value(json!({
             "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"containers": [{"name": "c"}], "volumes": volumes},
@@ -228,7 +228,7 @@ mod tests {
             }],
         });
         let now = Timestamp::from_unix(1_767_225_610, 0);
-        let startup = Startup::of(&pod(json!({}), json!([]))).unwrap();
+        let startup = Startup::of(&pod(&json!({}), &json!([]))).unwrap();
         startup.pulled(Duration::from_secs(4));
 
         let check = |pod: &Pod, expected: [&str; 2]| {
@@ -248,9 +248,9 @@ mod tests {
             assert_eq!(sums, expected);
         };
 
-        check(&pod(json!({}), json!([])), ["0", "0"]);
-        check(&pod(status.clone(), json!([])), ["10", "3"]);
+        check(&pod(&json!({}), &json!([])), ["0", "0"]);
+        check(&pod(&status, &json!([])), ["10", "3"]);
         let volumes = json!([{"name": "v", "hostPath": {"path": "/"}}]);
-        check(&pod(status, volumes), ["10", "0"]);
+        check(&pod(&status, &volumes), ["10", "0"]);
     }
 }
