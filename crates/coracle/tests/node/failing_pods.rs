@@ -344,14 +344,17 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
 fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     let machine = Machine::new();
     machine.start();
-    let tables = machine.run("nft", &["list", "tables"]);
-    let table = tables
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("table ")
-                .filter(|_| line.ends_with("-pods"))
-        })
-        .unwrap();
+    let of_network = || {
+        let tables = machine.run("nft", &["list", "tables"]);
+        let mut tables = tables.lines().filter(|line| line.ends_with("-network"));
+        tables
+            .find_map(|line| line.strip_prefix("table "))
+            .map(str::to_owned)
+    };
+    eventually("there is the table of the network between nodes", || {
+        of_network().map(drop).ok_or(())
+    });
+    let table = of_network().unwrap();
     machine.kill_server();
 
     // Nothing but the process that owns a table may change it.
