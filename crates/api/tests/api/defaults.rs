@@ -65,6 +65,11 @@ fn every_kind_gets_exactly_the_defaults_it_has() {
 
     for kind in stored_or_served {
         let id = format!("{} {}", kind.api_version(), kind.name);
+        // The recorded server had none of the versions that are served on request only.
+        if recorded.get(&id).is_none() && is_preview(kind) {
+            continue;
+        }
+
         for form in ["bare", "filled"] {
             let expected = recorded
                 .get(&id)
@@ -121,6 +126,11 @@ fn read(file: &str) -> Value {
 fn kind_of(object: &Value) -> &'static Kind {
     let text = |name: &str| object.get(name).unwrap().as_str().unwrap();
     BUILTIN.kind_of(text("apiVersion"), text("kind")).unwrap()
+}
+
+/// Alpha and beta versions are off by default, but for a few that the record has.
+fn is_preview(kind: &Kind) -> bool {
+    kind.version.contains("alpha") || kind.version.contains("beta")
 }
 
 fn is_stored_or_served(kind: &Kind) -> bool {
