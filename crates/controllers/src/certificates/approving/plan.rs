@@ -237,8 +237,9 @@ mod tests {
         }
     }
 
+    /// A bare `n` is false in YAML 1.1.
     const NODES: [&str; 2] = [
-        "{metadata: {name: n}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}, {type: Hostname, address: n}]}}",
+        "{metadata: {name: 'n'}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}, {type: Hostname, address: 'n'}]}}",
         "{metadata: {name: m}, status: {addresses: [{type: InternalIP, address: 192.0.2.2}]}}",
     ];
 
