@@ -111,11 +111,11 @@ fn a_cluster_of_three_nodes_comes_and_goes() {
 fn nodes_that_are_away(person: &Person, name: &str) {
     person.says(&format!("cluster partition {name}-worker"));
     person.kubectl(&format!(
-        "wait --for=condition=Ready=Unknown node/{name}-worker --timeout=300s"
+        "wait --for=condition=Ready=Unknown node/{name}-worker --timeout=900s"
     ));
     person.says(&format!("cluster heal {name}-worker"));
     person.kubectl(&format!(
-        "wait --for=condition=Ready node/{name}-worker --timeout=300s"
+        "wait --for=condition=Ready node/{name}-worker --timeout=900s"
     ));
 
     person.says(&format!("cluster stop-node {name}-worker2"));
@@ -124,7 +124,7 @@ fn nodes_that_are_away(person: &Person, name: &str) {
     assert!(row.starts_with(name) && row.ends_with("stopped"), "{list}");
     person.says(&format!("cluster start-node {name}-worker2"));
     person.kubectl(&format!(
-        "wait --for=condition=Ready node/{name}-worker2 --timeout=300s"
+        "wait --for=condition=Ready node/{name}-worker2 --timeout=900s"
     ));
-    person.kubectl("wait --for=condition=Ready pod --all --timeout=300s");
+    person.kubectl("wait --for=condition=Ready pod --all --timeout=900s");
 }
